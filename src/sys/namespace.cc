@@ -1,0 +1,180 @@
+#include "sys/namespace.h"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "sys/file.h"
+#include "sys/raw.h"
+
+namespace caisson::sys {
+
+enum class Preparation : std::uint8_t { Nothing, RefuseNested, Loopback };
+
+// Read by the helper while we go on: nobody changes it, or moves it, until the helper is reaped.
+struct PendingNamespace::Helper {
+  static constexpr std::size_t kStackBytes = std::size_t{16} * 1024;
+  pid_t parent = 0;
+  int go = -1;
+  int report = -1;
+  Preparation preparation = Preparation::Nothing;
+  alignas(16) std::array<std::byte, kStackBytes> stack;
+
+  [[noreturn]] static void main(void* argument) noexcept;
+};
+
+namespace {
+
+constexpr char kDone = 'd';
+constexpr char kFailed = 'f';
+
+bool write_file(const char* path, const char* text, std::size_t size) noexcept {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
+  ::close(fd);
+  return written;
+}
+
+bool bring_loopback_up() noexcept {
+  const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (any < 0) return false;
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP;
+  const bool up = ::ioctl(any, SIOCSIFFLAGS, &request) == 0;
+  ::close(any);
+  return up && write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+}
+
+bool prepare(Preparation what) noexcept {
+  switch (what) {
+    case Preparation::Nothing:
+      return true;
+    case Preparation::RefuseNested:
+      return write_file("/proc/sys/user/max_user_namespaces", "0", 1);
+    // Made here and not by clone: the kernel makes a network namespace in the process that asks for
+    // it, for a third of a millisecond, and that need not be the launcher.
+    case Preparation::Loopback:
+      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up();
+  }
+  return false;
+}
+
+std::string map_text(const IdMap& map) {
+  std::string text;
+  for (const IdMapping& part : map) {
+    text += std::to_string(part.inside) + " " + std::to_string(part.outside) + " " +
+            std::to_string(part.count) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+// Lives in our memory and on its own stack, with a copy of our descriptors. Ends when we do.
+void PendingNamespace::Helper::main(void* argument) noexcept {
+  const auto& helper = *static_cast<const Helper*>(argument);
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Who died before that line sends no signal any more. We would stay for good, and with our copy
+  // of his socket nobody would see that he is gone.
+  if (::getppid() != helper.parent) ::_exit(0);
+  char word = kFailed;
+  if (::read(helper.go, &word, 1) == 1) word = prepare(helper.preparation) ? kDone : kFailed;
+  (void)!::write(helper.report, &word, 1);
+  for (;;) (void)::pause();
+}
+
+Result<void> PendingNamespace::launch(std::uint64_t flags) {
+  Pipe go = TRY(make_pipe());
+  Pipe report = TRY(make_pipe());
+  helper_->parent = ::getpid();
+  helper_->go = go.read.get();
+  helper_->report = report.write.get();
+  int pidfd = -1;
+  clone_args arguments{};
+  arguments.flags = flags | CLONE_VM | CLONE_PIDFD;
+  arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  arguments.stack = reinterpret_cast<std::uint64_t>(helper_->stack.data());
+  arguments.stack_size = Helper::kStackBytes;
+  const long pid = raw::clone3_on_stack(arguments, Helper::main, helper_.get());
+  if (pid < 0) return sys_failure("new namespace", errno);
+  child_ = Child::adopt(static_cast<pid_t>(pid), UniqueFd(pidfd));
+  go_ = std::move(go.write);
+  report_ = std::move(report.read);
+  return {};
+}
+
+Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups) {
+  const std::string folder = "/proc/" + std::to_string(pid) + "/";
+  TRY(write_once(AT_FDCWD, folder + "uid_map", map_text(users)));
+  return write_once(AT_FDCWD, folder + "gid_map", map_text(groups));
+}
+
+Result<void> deny_setgroups() { return write_once(AT_FDCWD, "/proc/self/setgroups", "deny"); }
+
+Result<PendingNamespace> PendingNamespace::start_user(const IdMap& users, const IdMap& groups,
+                                                      NestedNamespaces nested) {
+  PendingNamespace pending;
+  pending.helper_ = std::make_unique_for_overwrite<Helper>();
+  pending.helper_->preparation =
+      nested == NestedNamespaces::Refused ? Preparation::RefuseNested : Preparation::Nothing;
+  pending.link_ = "/ns/user";
+  TRY(pending.launch(CLONE_NEWUSER));
+  TRY(write_id_maps(pending.child_.pid(), users, groups));
+  if (::write(pending.go_.get(), &kDone, 1) != 1) return sys_failure("new user namespace", errno);
+  return pending;
+}
+
+Result<PendingNamespace> PendingNamespace::start_network() {
+  PendingNamespace pending;
+  pending.helper_ = std::make_unique_for_overwrite<Helper>();
+  pending.helper_->preparation = Preparation::Loopback;
+  pending.link_ = "/ns/net";
+  TRY(pending.launch(0));
+  if (::write(pending.go_.get(), &kDone, 1) != 1)
+    return sys_failure("new network namespace", errno);
+  return pending;
+}
+
+PendingNamespace::PendingNamespace() = default;
+PendingNamespace::PendingNamespace(PendingNamespace&&) noexcept = default;
+PendingNamespace& PendingNamespace::operator=(PendingNamespace&&) noexcept = default;
+PendingNamespace::~PendingNamespace() = default;
+
+Result<UniqueFd> PendingNamespace::finish() {
+  char word = kFailed;
+  if (::read(report_.get(), &word, 1) != 1) return sys_failure("prepare a namespace", errno);
+  if (word != kDone) {
+    return failure(
+        Errc::Unsupported,
+        std::string("prepare a namespace: its settings could not be written (") + link_ + ")");
+  }
+  UniqueFd made = TRY(open_at(AT_FDCWD, "/proc/" + std::to_string(child_.pid()) + link_, O_RDONLY));
+  (void)child_.signal(SIGKILL);  // it dies while the caller goes on; the destructor reaps it
+  go_.reset();
+  report_.reset();
+  return made;
+}
+
+MountNamespaceVisit::MountNamespaceVisit(int there, int back) noexcept : back_(back) {
+  inside_ = ::setns(there, CLONE_NEWNS) == 0;
+}
+
+MountNamespaceVisit::~MountNamespaceVisit() {
+  // Staying would mean that the next launch mounts in the host's own namespace: better no launcher
+  // than that one.
+  if (inside_) CAISSON_ASSERT(::setns(back_, CLONE_NEWNS) == 0);
+}
+
+}  // namespace caisson::sys

@@ -1,0 +1,85 @@
+// sys/namespace.h — namespaces made ahead and held by descriptor.
+//
+// A namespace is made for a helper process that shares our memory (so it costs no copy), prepares
+// it from inside, says so, and is ended once we hold the namespace's descriptor. start_… returns at
+// once: two or three may be in the making while the caller does something else, on the other core.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "sys/process.h"
+
+namespace caisson::sys {
+
+struct IdMapping {
+  std::uint32_t inside = 0;
+  std::uint32_t outside = 0;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const IdMapping&, const IdMapping&) = default;
+};
+using IdMap = std::vector<IdMapping>;
+
+enum class NestedNamespaces : std::uint8_t { Allowed, Refused };
+
+class PendingNamespace {
+ public:
+  // Refused: user.max_user_namespaces is 0 inside, so not even a process with every capability
+  // there can nest.
+  [[nodiscard]] static Result<PendingNamespace> start_user(const IdMap& users, const IdMap& groups,
+                                                           NestedNamespaces nested);
+  // Nothing but lo, which is up, and every port open to unprivileged programs.
+  [[nodiscard]] static Result<PendingNamespace> start_network();
+
+  PendingNamespace(PendingNamespace&&) noexcept;
+  PendingNamespace& operator=(PendingNamespace&&) noexcept;
+  PendingNamespace(const PendingNamespace&) = delete;
+  PendingNamespace& operator=(const PendingNamespace&) = delete;
+  ~PendingNamespace();
+
+  // Waits until it is prepared and returns its descriptor. Once. The helper may still be dying
+  // then: keep the object until there is time to reap it.
+  [[nodiscard]] Result<UniqueFd> finish();
+
+ private:
+  struct Helper;
+  PendingNamespace();
+  [[nodiscard]] Result<void> launch(std::uint64_t flags);
+
+  // The helper runs on `helper_`'s stack: it must be reaped before that goes, so it stands below.
+  std::unique_ptr<Helper> helper_;
+  UniqueFd go_;
+  UniqueFd report_;
+  Child child_;
+  const char* link_ = "";
+};
+
+// While it lives the calling process looks at the mounts of another namespace. It comes back to the
+// root of its own.
+class MountNamespaceVisit {
+ public:
+  MountNamespaceVisit(int there, int back) noexcept;
+  MountNamespaceVisit(const MountNamespaceVisit&) = delete;
+  MountNamespaceVisit& operator=(const MountNamespaceVisit&) = delete;
+  ~MountNamespaceVisit();
+  [[nodiscard]] bool inside() const noexcept { return inside_; }
+
+ private:
+  int back_;
+  bool inside_ = false;
+};
+
+// Writes a user namespace's maps for a process, "uid_map" and "gid_map".
+[[nodiscard]] Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups);
+
+// Tells the kernel that this process accepts no group changes: it wants that before an ordinary
+// user writes a gid_map.
+[[nodiscard]] Result<void> deny_setgroups();
+
+}  // namespace caisson::sys

@@ -1,0 +1,84 @@
+#include "sys/process.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "sys/raw.h"
+
+namespace caisson::sys {
+
+Child Child::adopt(pid_t pid, UniqueFd pidfd) noexcept { return {pid, std::move(pidfd)}; }
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+
+Child& Child::operator=(Child&& other) noexcept {
+  if (this != &other) {
+    end();
+    pid_ = std::exchange(other.pid_, -1);
+    pidfd_ = std::move(other.pidfd_);
+  }
+  return *this;
+}
+
+Child::~Child() { end(); }
+
+void Child::end() noexcept {
+  if (!pidfd_) return;
+  (void)raw::pidfd_send_signal(pidfd_.get(), SIGKILL);
+  siginfo_t info{};
+  while (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL) != 0 &&
+         errno == EINTR) {
+  }
+  pidfd_.reset();
+}
+
+Result<void> Child::signal(int number) const {
+  if (!pidfd_) return failure(Errc::NotFound, "signal: the process has ended");
+  if (raw::pidfd_send_signal(pidfd_.get(), number) != 0)
+    return sys_failure("signal a process", errno);
+  return {};
+}
+
+Result<std::optional<ExitStatus>> Child::reap(int options) {
+  if (!pidfd_) return failure(Errc::NotFound, "wait: the process was waited for already");
+  siginfo_t info{};
+  while (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | __WALL | options) !=
+         0) {
+    if (errno != EINTR) return sys_failure("wait for a process", errno);
+  }
+  if (info.si_pid == 0) return std::nullopt;
+  pidfd_.reset();
+  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
+  return ExitStatus{-1, info.si_status};
+}
+
+Result<ExitStatus> Child::wait() {
+  const auto status = TRY(reap(0));
+  CAISSON_ASSERT(status.has_value());
+  return *status;
+}
+
+Result<std::optional<ExitStatus>> Child::try_wait() { return reap(WNOHANG); }
+
+Result<bool> wait_ready(int fd, short events, std::optional<TimePoint> deadline) {
+  for (;;) {
+    int timeout = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
+      timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+    }
+    pollfd one{fd, events, 0};
+    const int ready = ::poll(&one, 1, timeout);
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return sys_failure("poll", errno);
+    if (deadline && Clock::now() >= *deadline) return false;
+  }
+}
+
+}  // namespace caisson::sys
