@@ -1,0 +1,82 @@
+#include "guest/init/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "guest/init/child.h"
+#include "guest/init/sys.h"
+
+namespace caisson::init {
+namespace {
+
+using wire::Step;
+
+// init is not dumpable, so its files in /proc belong to a root it does not know. Before the first
+// tenant exists nobody can use the moment in which it is dumpable.
+int open_oom_score() {
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  const int failed = fd < 0 ? errno : 0;
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return fd < 0 ? -failed : fd;
+}
+
+// The filter outlives the message: it moves into a mapping that children do inherit.
+bool keep_filter(Config& config, wire::Bytes filter) {
+  static sock_filter program[4096];
+  static_assert(sizeof(sock_filter) == 8);
+  if (filter.size > sizeof(program)) return false;
+  memcpy(program, filter.data, filter.size);
+  config.filter.len = static_cast<unsigned short>(filter.size / sizeof(sock_filter));
+  config.filter.filter = program;
+  return true;
+}
+
+StartFailure apply(Config& config, const wire::ConfigView& view) {
+  config.wire = view.config;
+  config.own_uid = getuid();
+  if (!keep_filter(config, view.filter)) return {E2BIG, Step::Limit};
+  // Tenants are nested in this domain, so all of them share one scope and none reaches out of it.
+  if (config.has(wire::kConfigLandlock)) {
+    const StartFailure scoped = enter_scopes(config.has(wire::kConfigScopeSockets));
+    if (!scoped.ok()) return scoped;
+    const StartFailure built = build_ruleset(view.rules, view.config.rule_count);
+    if (!built.ok()) return built;
+    config.landlock = true;
+  } else if (config.has(wire::kConfigScopeSockets)) {
+    return {EINVAL, Step::Landlock};
+  }
+  const long limited = limit_self(config);
+  if (limited < 0) return {static_cast<int>(-limited), Step::Rlimit};
+  if (config.has(wire::kConfigRaiseOomScore)) {
+    config.oom_score = open_oom_score();
+    if (config.oom_score < 0) return {-config.oom_score, Step::Rlimit};
+  }
+  return {};
+}
+
+}  // namespace
+
+StartFailure read_config(Config& config) {
+  uint8_t* message = map_unshared(wire::kControlMax);
+  if (message == nullptr) return {ENOMEM, Step::Request};
+  const ssize_t got = recv(wire::kFdControl, message, wire::kControlMax, MSG_TRUNC);
+  StartFailure result{EINVAL, Step::Request};
+  if (got < 0) {
+    result.sys_errno = errno;
+  } else if (static_cast<size_t>(got) <= wire::kControlMax) {
+    wire::ConfigView view;
+    const wire::Check check =
+        wire::parse_config(wire::Bytes{message, static_cast<size_t>(got)}, view);
+    if (check == wire::Check::Ok) result = apply(config, view);
+    if (check == wire::Check::TooMuch) result = {E2BIG, Step::Limit};
+  }
+  unmap(message, wire::kControlMax);
+  return result;
+}
+
+}  // namespace caisson::init

@@ -1,0 +1,42 @@
+// guest/init/config.h — what the launcher decided for this sandbox, read once from the control
+// socket.
+#pragma once
+
+#include <linux/filter.h>
+#include <stdint.h>
+
+#include "guest/protocol/codec.h"
+
+namespace caisson::init {
+
+// Descriptors that a child keeps until its exec sit at fixed numbers, so that one close_range ends
+// all others.
+constexpr int kFdRuleset = 7;
+constexpr int kFdReport = 8;
+constexpr int kFdFirstFree = 9;
+
+struct StartFailure {
+  int sys_errno = 0;
+  wire::Step step = wire::Step::None;
+  [[nodiscard]] bool ok() const { return step == wire::Step::None; }
+};
+
+struct Config {
+  wire::InitConfig wire{};
+  sock_fprog filter{};    // filter.len 0: none
+  bool landlock = false;  // kFdRuleset holds a ruleset
+  uint32_t own_uid = 0;   // no tenant may have it: he could signal init
+  int oom_score = -1;     // /proc/self/oom_score_adj, when tenants' score is raised
+
+  [[nodiscard]] bool has(uint32_t flag) const { return (wire.flags & flag) != 0; }
+};
+
+// Reads the first message of kFdControl, fills `config`, enters the Landlock scopes and builds the
+// tenants' ruleset.
+StartFailure read_config(Config& config);
+
+// landlock.cc
+StartFailure enter_scopes(bool sockets);
+StartFailure build_ruleset(wire::Bytes rules, uint32_t count);
+
+}  // namespace caisson::init

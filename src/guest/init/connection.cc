@@ -1,0 +1,137 @@
+#include "guest/init/connection.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "guest/init/sys.h"
+
+namespace caisson::init {
+
+using wire::FrameHeader;
+using wire::Kind;
+using wire::Scan;
+
+bool Connection::open_buffers() {
+  in_ = map_unshared(kInBytes);
+  out_ = map_unshared(kOutBytes + kFrameBytesMax);  // the last part is where an overflow goes
+  return in_ != nullptr && out_ != nullptr;
+}
+
+void Connection::attach(int fd, const uint8_t nonce[wire::kNonceBytes]) {
+  drop();
+  fd_ = fd;
+  watched_ = EPOLLIN;
+  poller_.add(fd_, watched_, Source::Link);
+  hello(nonce);
+}
+
+void Connection::restart(const uint8_t nonce[wire::kNonceBytes]) {
+  out_begin_ = out_end_ = 0;
+  hello(nonce);
+}
+
+void Connection::drop() {
+  if (fd_ >= 0) poller_.remove(fd_);
+  close_fd(fd_);
+  overflowed_ = false;
+  in_begin_ = in_end_ = 0;
+  out_begin_ = out_end_ = 0;
+}
+
+void Connection::hello(const uint8_t nonce[wire::kNonceBytes]) {
+  wire::HelloBody body{};
+  body.version = wire::kVersion;
+  memcpy(body.nonce, nonce, wire::kNonceBytes);
+  send(Kind::Hello, 0, 0, body);
+}
+
+Connection::Read Connection::receive() {
+  if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
+  if (kInBytes - in_end_ < kInBytes / 4 && in_begin_ > 0) {
+    memmove(in_, in_ + in_begin_, in_end_ - in_begin_);
+    in_end_ -= in_begin_;
+    in_begin_ = 0;
+  }
+  // While requests wait for room to answer them, the buffer may be full: the peer then waits in its
+  // own socket.
+  if (in_end_ == kInBytes) return Read::Nothing;
+  const ssize_t got = recv(fd_, in_ + in_end_, kInBytes - in_end_, MSG_DONTWAIT);
+  if (got > 0) {
+    in_end_ += static_cast<size_t>(got);
+    return Read::Some;
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Nothing;
+  return Read::Closed;
+}
+
+Scan Connection::next(FrameHeader& header, wire::Bytes& payload) {
+  const wire::Bytes held{in_ + in_begin_, in_end_ - in_begin_};
+  const Scan scan = wire::scan_request(held, header);
+  if (scan != Scan::Frame) return scan;
+  payload = wire::Bytes{held.data + sizeof(header), header.size};
+  in_begin_ += sizeof(header) + header.size;
+  return scan;
+}
+
+uint8_t* Connection::reserve(size_t size) {
+  if (out_begin_ == out_end_) out_begin_ = out_end_ = 0;
+  if (room() < size) {
+    overflowed_ = true;
+    return out_ + kOutBytes;
+  }
+  if (kOutBytes - out_end_ < size) {
+    memmove(out_, out_ + out_begin_, out_end_ - out_begin_);
+    out_end_ -= out_begin_;
+    out_begin_ = 0;
+  }
+  return out_ + out_end_;
+}
+
+uint8_t* Connection::frame(Kind kind, uint16_t stream, uint32_t id, size_t size) {
+  uint8_t* at = reserve(sizeof(FrameHeader) + size);
+  const FrameHeader header{static_cast<uint32_t>(size), static_cast<uint16_t>(kind), stream, id};
+  memcpy(at, &header, sizeof(header));
+  if (!overflowed_) commit(sizeof(header) + size);
+  return at + sizeof(header);
+}
+
+void Connection::done(Kind request, uint32_t id, wire::DoneBody body) {
+  send(Kind::Done, static_cast<uint16_t>(request), id, body);
+}
+
+void Connection::failed(Kind request, uint32_t id, int sys_errno, wire::Step step,
+                        const char* text) {
+  if (!up()) return;
+  const size_t text_size = strnlen(text, wire::kFailureTextMax);
+  const wire::FailedBody body{sys_errno, static_cast<uint32_t>(step),
+                              static_cast<uint32_t>(text_size), 0};
+  uint8_t* at = frame(Kind::Failed, static_cast<uint16_t>(request), id, sizeof(body) + text_size);
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), text, text_size);
+}
+
+bool Connection::flush() {
+  if (fd_ < 0) return true;
+  if (overflowed_) return false;
+  while (out_begin_ < out_end_) {
+    const ssize_t sent =
+        ::send(fd_, out_ + out_begin_, out_end_ - out_begin_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno != EAGAIN) return false;
+    if (sent < 0) break;
+    out_begin_ += static_cast<size_t>(sent);
+  }
+  // Without room for an answer no request is taken, so none is asked for: a level-triggered EPOLLIN
+  // would spin.
+  uint32_t wanted = room() >= kReplyRoom ? EPOLLIN : 0U;
+  if (out_begin_ < out_end_) wanted |= EPOLLOUT;
+  if (wanted != watched_) {
+    watched_ = wanted;
+    poller_.change(fd_, watched_, Source::Link);
+  }
+  return true;
+}
+
+}  // namespace caisson::init

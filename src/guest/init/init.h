@@ -1,0 +1,36 @@
+// guest/init — caisson-init: process 1 of every sandbox. It starts tenants, keeps what they print,
+// does file work for the host, and ends everything. Start at main.cc, which is the loop; process.h
+// is the life of a tenant, child.h the steps from fork to exec, operation.h the file work.
+//
+// One thread, one epoll set, no allocation from libc: tables are static, buffers are mappings that
+// children do not inherit. So a fork copies little, and nothing a tenant does can make init wait: a
+// half-made child is never waited for, a full pipe stops being read, a peer that does not read
+// stops new work, and file work runs in its own process.
+//
+// Never here: libstdc++, exceptions, paths or names taken on trust. init is on the guest's side of
+// the wall: what it says to the host is checked there again.
+#pragma once
+
+#include "guest/init/config.h"
+#include "guest/init/connection.h"
+#include "guest/init/group.h"
+#include "guest/init/operation.h"
+#include "guest/init/poller.h"
+#include "guest/init/process.h"
+
+namespace caisson::init {
+
+// Everything init knows. One object, made by main and handed down.
+struct Init {
+  Config config;
+  Poller poller;
+  Connection link{poller};
+  GroupPool groups;
+  ProcessTable processes{config, poller, link, groups};
+  OperationTable operations{config, poller, link};
+};
+
+// requests.cc: one frame of the host. False when the peer broke the protocol and must be dropped.
+bool handle_request(Init& init, const wire::FrameHeader& header, wire::Bytes payload);
+
+}  // namespace caisson::init

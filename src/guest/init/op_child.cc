@@ -1,0 +1,242 @@
+#include "guest/init/op_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guest/init/child.h"
+#include "guest/init/sys.h"
+
+namespace caisson::init {
+namespace {
+
+using wire::EntryType;
+using wire::Kind;
+using wire::OpKind;
+using wire::Step;
+
+constexpr int kFdSocket = 3;
+constexpr int kFdInput = 4;
+
+// The one thing that a signal handler has to know; a process per operation makes it safe to be
+// global.
+struct Temporary {
+  int folder = -1;
+  char name[64] = {};
+};
+Temporary g_temporary;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): see above
+
+void remove_temporary() {
+  if (g_temporary.folder >= 0) unlinkat(g_temporary.folder, g_temporary.name, 0);
+  g_temporary.folder = -1;
+}
+
+void on_cancel(int) {
+  remove_temporary();
+  _exit(1);
+}
+
+long answer(long result) { return result < 0 ? -errno : result; }
+
+// Only the ids that files are judged by change. The process keeps init's own, so that no tenant may
+// signal or stop it.
+long take_file_ids(const OpRequest& request) {
+  if (request.config->has(wire::kConfigSingleId)) return 0;
+  if (syscall(SYS_setgroups, 0, nullptr) != 0) return -errno;
+  syscall(SYS_setfsgid, request.body.gid);
+  syscall(SYS_setfsuid, request.body.uid);
+  // These two report the old id and never an error: asking again tells whether they worked.
+  const bool taken = syscall(SYS_setfsgid, -1) == static_cast<long>(request.body.gid) &&
+                     syscall(SYS_setfsuid, -1) == static_cast<long>(request.body.uid);
+  return taken ? 0 : -EPERM;
+}
+
+// Nothing of init's stays open but what this operation needs; the ruleset goes once it is applied.
+long keep_descriptors(const OpRequest& request) {
+  if (dup2(request.socket, kFdSocket) < 0) return -errno;
+  if (request.input >= 0 && dup2(request.input, kFdInput) < 0) return -errno;
+  const long closed = close_from(request.input >= 0 ? kFdInput + 1 : kFdInput, kFdRuleset - 1);
+  return closed < 0 ? closed : close_from(kFdRuleset + 1, ~0U);
+}
+
+long confine(const OpRequest& request) {
+  const Config& config = *request.config;
+  long done = limit_child(config);
+  if (done >= 0) done = take_file_ids(request);
+  if (done >= 0) done = clear_capabilities();
+  if (done >= 0) done = answer(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+  if (done >= 0 && config.landlock) done = landlock_restrict_self(kFdRuleset);
+  if (done >= 0) done = close_from(kFdRuleset, kFdRuleset);
+  if (done >= 0 && config.filter.len != 0) done = install_filter(&config.filter);
+  return done;
+}
+
+void catch_signals() {
+  struct sigaction action{};
+  action.sa_handler = on_cancel;
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);  // a file size limit is an error to report, not a death
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
+uint32_t type_of(mode_t mode) {
+  EntryType type = EntryType::Other;
+  if (S_ISREG(mode)) type = EntryType::File;
+  if (S_ISDIR(mode)) type = EntryType::Folder;
+  if (S_ISLNK(mode)) type = EntryType::Link;
+  if (S_ISFIFO(mode)) type = EntryType::Fifo;
+  if (S_ISSOCK(mode)) type = EntryType::Socket;
+  if (S_ISCHR(mode) || S_ISBLK(mode)) type = EntryType::Device;
+  return static_cast<uint32_t>(type);
+}
+
+}  // namespace
+
+void temporary_set(int folder, const char* name) {
+  strncpy(g_temporary.name, name, sizeof(g_temporary.name) - 1);
+  g_temporary.folder = folder;
+}
+
+void temporary_clear() { g_temporary.folder = -1; }
+
+uint8_t* OpChannel::body_of(Kind kind, uint16_t stream, size_t size) {
+  const wire::FrameHeader header{static_cast<uint32_t>(size), static_cast<uint16_t>(kind), stream,
+                                 0};
+  memcpy(message_, &header, sizeof(header));
+  message_size_ = sizeof(header) + size;
+  return message_ + sizeof(header);
+}
+
+void OpChannel::send_message() {
+  for (;;) {
+    const ssize_t sent = send(socket_, message_, message_size_, MSG_NOSIGNAL);
+    if (sent >= 0) return;
+    if (errno == EINTR) continue;
+    on_cancel(0);  // init is gone or wants no more
+  }
+}
+
+void OpChannel::wait_for_credit() {
+  while (credit_ == 0) {
+    wire::CreditBody body{};
+    const ssize_t got = recv(socket_, &body, sizeof(body), 0);
+    if (got == sizeof(body)) credit_ += body.bytes;
+    if (got == 0 || (got < 0 && errno != EINTR)) on_cancel(0);
+  }
+}
+
+void OpChannel::data(uint64_t offset, const void* bytes, size_t size) {
+  const uint8_t* from = static_cast<const uint8_t*>(bytes);
+  while (size > 0) {
+    wait_for_credit();
+    const size_t part = smaller<uint64_t>(smaller<uint64_t>(size, wire::kDataMax), credit_);
+    const wire::DataHeader header{offset};
+    uint8_t* at =
+        body_of(Kind::Data, static_cast<uint16_t>(wire::Stream::Output), sizeof(header) + part);
+    memcpy(at, &header, sizeof(header));
+    memcpy(at + sizeof(header), from, part);
+    send_message();
+    credit_ -= part;
+    offset += part;
+    from += part;
+    size -= part;
+  }
+}
+
+void OpChannel::entry(const struct stat& info, const char* name, const char* target,
+                      uint32_t depth) {
+  wire::EntryBody body{};
+  body.type = type_of(info.st_mode);
+  body.mode = info.st_mode & 07777U;
+  body.uid = info.st_uid;
+  body.gid = info.st_gid;
+  body.size = static_cast<uint64_t>(info.st_size);
+  body.mtime_ns = info.st_mtim.tv_sec * int64_t{1000000000} + info.st_mtim.tv_nsec;
+  body.inode = info.st_ino;
+  body.links = static_cast<uint32_t>(info.st_nlink);
+  body.depth = depth;
+  body.name_size = static_cast<uint32_t>(strnlen(name, wire::kPathMax));
+  body.target_size = static_cast<uint32_t>(strnlen(target, wire::kPathMax));
+  uint8_t* at = body_of(Kind::Entry, 0, sizeof(body) + body.name_size + body.target_size);
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), name, body.name_size);
+  memcpy(at + sizeof(body) + body.name_size, target, body.target_size);
+  send_message();
+}
+
+void OpChannel::event(uint32_t mask, uint32_t cookie, const char* name) {
+  wire::EventBody body{mask, cookie, static_cast<uint32_t>(strnlen(name, wire::kPathMax)), 0};
+  uint8_t* at = body_of(Kind::Event, 0, sizeof(body) + body.name_size);
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), name, body.name_size);
+  send_message();
+}
+
+size_t OpChannel::read(void* to, size_t size) {
+  for (;;) {
+    const ssize_t got = ::read(input_, to, size);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) fail(errno, Step::Io);
+  }
+}
+
+void OpChannel::done(uint64_t bytes, uint64_t count) {
+  const wire::DoneBody body{bytes, count};
+  memcpy(body_of(Kind::Done, 0, sizeof(body)), &body, sizeof(body));
+  send_message();
+  _exit(0);
+}
+
+void OpChannel::fail(int sys_errno, Step step, const char* text) {
+  remove_temporary();
+  const size_t text_size = strnlen(text, wire::kFailureTextMax);
+  const wire::FailedBody body{sys_errno, static_cast<uint32_t>(step),
+                              static_cast<uint32_t>(text_size), 0};
+  uint8_t* at = body_of(Kind::Failed, 0, sizeof(body) + text_size);
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), text, text_size);
+  send_message();
+  _exit(0);
+}
+
+void run_operation(const OpRequest& request) {
+  const long kept = keep_descriptors(request);
+  if (kept < 0) _exit(1);
+  static OpChannel channel(kFdSocket, kFdInput, request.body.window_bytes);
+  catch_signals();
+  const long confined = confine(request);
+  if (confined < 0) channel.fail(static_cast<int>(-confined), Step::Ids);
+  if (reset_signals() < 0) channel.fail(EINVAL, Step::Session);
+  umask(0);  // each new file's mode is said, not derived
+  switch (static_cast<OpKind>(request.body.op)) {
+    case OpKind::Stat:
+      op_stat(channel, request);
+    case OpKind::List:
+      op_list(channel, request);
+    case OpKind::Read:
+      op_read(channel, request);
+    case OpKind::Write:
+      op_write(channel, request);
+    case OpKind::Mkdir:
+      op_mkdir(channel, request);
+    case OpKind::Move:
+      op_move(channel, request);
+    case OpKind::Remove:
+      op_remove(channel, request);
+    case OpKind::Watch:
+      op_watch(channel, request);
+    case OpKind::TarOut:
+      op_tar_out(channel, request);
+    case OpKind::TarIn:
+      op_tar_in(channel, request);
+  }
+  channel.fail(EINVAL, Step::Request);
+}
+
+}  // namespace caisson::init

@@ -1,0 +1,91 @@
+// guest/init/operation.h — file work. Each operation is a child of its own with the guest user's
+// file rights and nothing else, so that a fifo without a writer or a slow disk holds up nobody.
+//
+//   child → init   a SEQPACKET socket; each message is one whole frame without its id, which init
+//   puts in init → child   on the same socket, CreditBody messages; bytes of Write and TarIn by a
+//   pipe
+//
+// The child may send Data only as far as its credit goes; init moves a message only while there is
+// room for it.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guest/init/config.h"
+#include "guest/init/connection.h"
+#include "guest/init/poller.h"
+#include "guest/init/process.h"
+
+namespace caisson::init {
+
+constexpr size_t kOpMessageMax =
+    sizeof(wire::FrameHeader) + sizeof(wire::DataHeader) + wire::kDataMax;
+
+// A request as the child sees it: copied out of the connection's buffer before the fork.
+struct OpRequest {
+  const Config* config;
+  wire::OpBody body;
+  char path[wire::kPathMax + 1];
+  char path2[wire::kPathMax + 1];
+  int socket;
+  int input;  // -1: none
+};
+
+// op_child.cc: the child's whole life.
+[[noreturn]] void run_operation(const OpRequest& request);
+
+class OperationTable {
+ public:
+  OperationTable(const Config& config, Poller& poller, Connection& link)
+      : config_(config), poller_(poller), link_(link) {}
+
+  bool open() { return operations_.open(); }
+  void start(uint32_t id, const wire::OpView& view);
+  [[nodiscard]] bool known(uint32_t id) { return find(id) != nullptr; }
+  bool input(uint32_t id, wire::Bytes bytes);  // false: beyond the window
+  void input_eof(uint32_t id);
+  void credit(uint32_t id, uint32_t bytes);
+  void cancel(uint32_t id);
+
+  void on_socket(uint32_t index, uint32_t events);
+  void on_input(uint32_t index);
+  bool on_reaped(int pid, int status);
+  void on_deadlines(uint64_t now);
+  [[nodiscard]] uint64_t next_deadline() const;
+  void peer_left();
+  void pump();  // moves what had to wait for room
+
+ private:
+  struct Operation {
+    uint32_t id = 0;
+    bool used = false;
+    int pid = 0;          // 0 once it is reaped
+    bool killed = false;  // by a signal
+    int socket = -1;
+    bool armed = false;
+    bool answered = false;  // Done or Failed went out
+    bool cancelled = false;
+    bool silent = false;      // the peer that asked is gone
+    uint64_t kill_at_us = 0;  // when a cancelled child has not gone by itself
+    uint32_t credit = 0;      // still to be told to the child
+    Input in;
+  };
+
+  Operation* find(uint32_t id);
+  [[nodiscard]] uint32_t index_of(const Operation& operation) const {
+    return static_cast<uint32_t>(&operation - operations_.begin());
+  }
+  void watch_socket(Operation& operation, bool wanted);
+  bool relay(Operation& operation);
+  void tell_credit(Operation& operation);
+  void stop(Operation& operation);
+  void settle(Operation& operation);
+
+  const Config& config_;
+  Poller& poller_;
+  Connection& link_;
+  Slots<Operation, wire::kOperationsMax> operations_;
+};
+
+}  // namespace caisson::init

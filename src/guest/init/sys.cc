@@ -1,0 +1,117 @@
+#include "guest/init/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace caisson::init {
+namespace {
+
+constexpr uint64_t kCloneIntoCgroup = 0x200000000ULL;
+constexpr unsigned kCloseRangeCloexec = 1U << 2;
+constexpr unsigned kDescriptorsMax =
+    4096;  // init never holds more; only kernels without close_range walk them
+constexpr int kPathBeneath = 1;  // LANDLOCK_RULE_PATH_BENEATH
+
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule 445
+#define SYS_landlock_restrict_self 446
+#endif
+
+long answer(long result) { return result < 0 ? -errno : result; }
+
+}  // namespace
+
+long fork_into(int group) {
+  CloneArgs args{};
+  args.exit_signal = SIGCHLD;
+  if (group >= 0) {
+    args.flags = kCloneIntoCgroup;
+    args.cgroup = static_cast<uint64_t>(group);
+  }
+  const long pid = answer(syscall(SYS_clone3, &args, sizeof(args)));
+  // A kernel without clone3 has no group to be born into either; a plain fork is the same thing
+  // there.
+  if (pid == -ENOSYS && group < 0) return answer(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  return pid;
+}
+
+long close_from(unsigned first, unsigned last) {
+  const long done = answer(syscall(SYS_close_range, first, last, 0));
+  if (done != -ENOSYS) return done;
+  for (unsigned fd = first; fd <= last && fd < kDescriptorsMax; ++fd) close(static_cast<int>(fd));
+  return 0;
+}
+
+long close_on_exec_from(unsigned first) {
+  const long done = answer(syscall(SYS_close_range, first, ~0U, kCloseRangeCloexec));
+  if (done != -ENOSYS && done != -EINVAL) return done;
+  for (unsigned fd = first; fd < kDescriptorsMax; ++fd)
+    fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
+  return 0;
+}
+
+long landlock_create_ruleset(const void* attributes, size_t size, uint32_t flags) {
+  return answer(syscall(SYS_landlock_create_ruleset, attributes, size, flags));
+}
+
+long landlock_add_path(int ruleset, const void* path_beneath) {
+  return answer(syscall(SYS_landlock_add_rule, ruleset, kPathBeneath, path_beneath, 0));
+}
+
+long landlock_restrict_self(int ruleset) {
+  return answer(syscall(SYS_landlock_restrict_self, ruleset, 0));
+}
+
+long install_filter(const sock_fprog* program) {
+  return answer(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program));
+}
+
+long clear_capabilities() {
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -errno;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  return answer(syscall(SYS_capset, &header, none));
+}
+
+long rename_at(int from_dir, const char* from, int to_dir, const char* to, unsigned flags) {
+  return answer(syscall(SYS_renameat2, from_dir, from, to_dir, to, flags));
+}
+
+long read_folder(int fd, void* buffer, size_t size) {
+  return answer(syscall(SYS_getdents64, fd, buffer, size));
+}
+
+void close_fd(int& fd) {
+  if (fd >= 0) close(fd);
+  fd = -1;
+}
+
+uint8_t* map_unshared(size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes,
+          MADV_DONTFORK);  // only a saving: a child that has the pages does not look at them
+  return static_cast<uint8_t*>(at);
+}
+
+void unmap(uint8_t* at, size_t bytes) {
+  if (at != nullptr) munmap(at, bytes);
+}
+
+}  // namespace caisson::init

@@ -1,0 +1,135 @@
+#include "guest/protocol/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace caisson::wire {
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+template <class T>
+std::string raw(const T& body) {
+  return {reinterpret_cast<const char*>(&body), sizeof(body)};
+}
+
+std::string sized(const std::string& text) {
+  return raw(static_cast<uint32_t>(text.size())) + text;
+}
+
+std::string start(StartBody body, const std::string& cwd, const std::vector<std::string>& argv,
+                  const std::vector<std::string>& env) {
+  body.cwd_size = static_cast<uint32_t>(cwd.size());
+  body.argc = static_cast<uint32_t>(argv.size());
+  body.envc = static_cast<uint32_t>(env.size());
+  std::string out = raw(body) + cwd;
+  for (const std::string& text : argv) out += sized(text);
+  for (const std::string& text : env) out += sized(text);
+  return out;
+}
+
+Check check_start(const std::string& payload) {
+  StartView view;
+  return parse_start(bytes_of(payload), view);
+}
+
+TEST(Codec, AStartIsTakenApart) {
+  const std::string payload = start({}, "/work", {"sh", "-c", ""}, {"A=1", "B="});
+  StartView view;
+  ASSERT_EQ(parse_start(bytes_of(payload), view), Check::Ok);
+  Reader argv(view.argv);
+  Bytes text;
+  ASSERT_TRUE(argv.take_string(text));
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data), text.size), "sh");
+}
+
+TEST(Codec, EveryPrefixOfAStartIsMalformed) {
+  const std::string payload = start({}, "/", {"true"}, {"A=1"});
+  for (std::size_t size = 0; size < payload.size(); ++size) {
+    EXPECT_EQ(check_start(payload.substr(0, size)), Check::Malformed) << size;
+  }
+  EXPECT_EQ(check_start(payload + "x"), Check::Malformed);
+}
+
+TEST(Codec, StartRefusesWhatTheKernelWouldMisread) {
+  EXPECT_EQ(check_start(start({}, "/", {}, {})), Check::Malformed);
+  EXPECT_EQ(check_start(start({}, "relative", {"a"}, {})), Check::Malformed);
+  EXPECT_EQ(check_start(start({}, std::string("/a\0b", 4), {"a"}, {})), Check::Malformed);
+  EXPECT_EQ(check_start(start({}, "/", {std::string("a\0b", 3)}, {})), Check::Malformed);
+  EXPECT_EQ(check_start(start({}, "/", {"a"}, {"NOEQUALS"})), Check::Malformed);
+  EXPECT_EQ(check_start(start({}, "/", {"a"}, {"=x"})), Check::Malformed);
+  StartBody body{};
+  body.flags = 1U << 31U;
+  EXPECT_EQ(check_start(start(body, "/", {"a"}, {})), Check::Malformed);
+  body = {};
+  body.mode = 2;
+  EXPECT_EQ(check_start(start(body, "/", {"a"}, {})), Check::Malformed);
+  body = {};
+  body.uid = 0xffffffffU;
+  EXPECT_EQ(check_start(start(body, "/", {"a"}, {})), Check::Malformed);
+}
+
+TEST(Codec, StartHasLimits) {
+  EXPECT_EQ(check_start(start({}, "/", std::vector<std::string>(kArgsMax, "a"), {})), Check::Ok);
+  EXPECT_EQ(check_start(start({}, "/", std::vector<std::string>(kArgsMax + 1, "a"), {})),
+            Check::TooMuch);
+  EXPECT_EQ(check_start(start({}, "/" + std::string(kPathMax, 'a'), {"a"}, {})), Check::TooMuch);
+  StartBody body{};
+  body.group_count = kGroupsMax + 1;
+  EXPECT_EQ(check_start(start(body, "/", {"a"}, {}) + std::string(4 * (kGroupsMax + 1), 'g')),
+            Check::TooMuch);
+}
+
+TEST(Codec, AnOperationHasOnePathExceptMove) {
+  OpBody body{};
+  body.op = static_cast<uint32_t>(OpKind::Read);
+  body.path_size = 2;
+  OpView view;
+  EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a"), view), Check::Ok);
+  body.path2_size = 2;
+  EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a/b"), view), Check::Malformed);
+  body.op = static_cast<uint32_t>(OpKind::Move);
+  EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a/b"), view), Check::Ok);
+  body.op = 99;
+  EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a/b"), view), Check::Malformed);
+}
+
+TEST(Codec, FramesOfAnImpossibleSizeAreNoFrames) {
+  FrameHeader header{kPayloadMax + 1, static_cast<uint16_t>(Kind::Data), 0, 1};
+  FrameHeader out{};
+  EXPECT_EQ(scan_request(bytes_of(raw(header)), out), Scan::Bad);
+  header = {3, static_cast<uint16_t>(Kind::Signal), 0, 1};
+  EXPECT_EQ(scan_request(bytes_of(raw(header)), out), Scan::Bad);
+  header = {sizeof(SignalBody), static_cast<uint16_t>(Kind::Signal), 0, 1};
+  EXPECT_EQ(scan_request(bytes_of(raw(header)), out), Scan::NeedMore);
+  EXPECT_EQ(scan_request(bytes_of(raw(header).substr(0, 5)), out), Scan::NeedMore);
+  EXPECT_EQ(scan_request(bytes_of(raw(header) + raw(SignalBody{})), out), Scan::Frame);
+  // Each side refuses what only the other may say.
+  header = {0, static_cast<uint16_t>(Kind::Shutdown), 0, 0};
+  EXPECT_EQ(scan_reply(bytes_of(raw(header)), out), Scan::Bad);
+  header = {sizeof(HelloBody), static_cast<uint16_t>(Kind::Hello), 0, 0};
+  EXPECT_EQ(scan_request(bytes_of(raw(header)), out), Scan::Bad);
+}
+
+TEST(Codec, AConfigIsWholeOrNothing) {
+  InitConfig config{};
+  config.filter_count = 1;
+  config.rule_count = 1;
+  const ControlHeader header{kVersion, static_cast<uint32_t>(ControlKind::Config)};
+  const LandlockRule rule{static_cast<uint32_t>(Access::Read), 4};
+  const std::string whole = raw(header) + raw(config) + std::string(8, 'f') + raw(rule) + "/usr";
+  ConfigView view;
+  EXPECT_EQ(parse_config(bytes_of(whole), view), Check::Ok);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_NE(parse_config(bytes_of(whole.substr(0, size)), view), Check::Ok) << size;
+  }
+  EXPECT_EQ(parse_config(bytes_of(whole + "x"), view), Check::Malformed);
+}
+
+}  // namespace
+}  // namespace caisson::wire

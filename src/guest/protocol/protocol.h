@@ -1,0 +1,406 @@
+// guest/protocol — the words that the host and caisson-init say to each other. Start here: this
+// header is all of it; codec.h reads and writes it. Freestanding: fixed structs and stdint only,
+// compiled into both sides. Never here: memory allocation, libstdc++, descriptors.
+//
+// Two sockets reach init, both made before it runs:
+//
+//   kFdControl  SOCK_SEQPACKET to the launcher, for life. First message: InitConfig. Later: Attach
+//   (with the end of a
+//               new SOCK_STREAM as SCM_RIGHTS) and Shutdown. When it closes, the launcher is gone
+//               and init ends the sandbox. init writes at most one message: ControlFailed.
+//   kFdStream   SOCK_STREAM to whoever drives the sandbox. Frames in both directions, described
+//   below. A new Attach
+//               replaces it; what was half read or half written is forgotten and init starts with
+//               Hello again.
+//
+// A frame is a FrameHeader and `size` bytes. `id` names a process or an operation; the host picks
+// it (not 0) and may use it again after Forget, or after Done/Failed of an operation. Numbers are
+// little-endian, structs have no padding.
+//
+// Flow control. Nobody sends Data beyond the credit the other side gave for that (id, stream): the
+// host gives it with Start/Op (`window_bytes`) and Credit frames, init gives kInputWindow per input
+// at the start and Credit as it consumes. So one slow reader never holds up another, and both
+// sides' buffers are bounded.
+//
+// A process's output has offsets, from 0 at its start. Data of init begins with DataHeader: the
+// offset of the first byte. Bytes that the ring had to drop show as a gap between the end of one
+// Data and the offset of the next.
+//
+//   Mode::Stream   credit moves the bytes; a full ring stops the process (back-pressure) while
+//   somebody is attached,
+//                  overwrites the oldest bytes while nobody is.
+//   Mode::Collect  nothing is sent until the process ends; init keeps the first and the last
+//   `ring_bytes / 2` bytes of
+//                  each stream, drains the rest, then sends what it kept and Exited. Credit is not
+//                  needed.
+//
+// The end of a process. Exited is sent once to each connection that is attached (Mode::Collect
+// attaches its starter): when the process is reaped *and* all that was in its pipes at that moment
+// is in the ring. `end_offset` says how many bytes each stream had by then: a caller who does not
+// want to wait for background children that hold the pipe is complete when it has read that far.
+// Eof follows per stream when the last holder has closed it (not in Mode::Collect: there Exited is
+// the last frame).
+//
+// init does not repair a peer: bytes that are no frame, a frame of the wrong size, or Data beyond
+// the credit close the stream, and init waits for the next Attach. A well-formed request that
+// cannot be done is answered by Failed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace caisson::wire {
+
+constexpr uint32_t kVersion = 1;
+
+constexpr int kFdControl = 3;
+constexpr int kFdStream = 4;
+constexpr int kFdCgroup = 5;  // directory of the sandbox's v2 group; absent where the tier has none
+constexpr int kFdOom =
+    6;  // memory.events (v2) or memory.oom_control (v1), readable; absent without a memory limit
+
+constexpr uint32_t kPayloadMax = 256 * 1024;  // of one frame
+constexpr uint32_t kDataMax = 32 * 1024;      // bytes of data in one Data frame that init sends
+constexpr uint32_t kInputWindow = 64 * 1024;  // first credit for stdin and uploads
+constexpr uint32_t kControlMax = 64 * 1024;   // of one control message
+constexpr uint32_t kArgsMax = 4096;           // strings in argv and in env, each
+constexpr uint32_t kGroupsMax = 32;
+constexpr uint32_t kPathMax = 4096;
+constexpr uint32_t kProcessesMax = 256;  // known at once, ended ones that nobody forgot included
+constexpr uint32_t kOperationsMax = 64;  // at once
+constexpr uint32_t kRingBytesMin = 4 * 1024;
+constexpr uint32_t kRingBytesMax = 8 * 1024 * 1024;  // of one stream
+constexpr uint32_t kRingSumMax = 64 * 1024 * 1024;   // of all streams of a sandbox
+constexpr uint32_t kNonceBytes = 16;
+constexpr uint32_t kFailureTextMax = 256;
+
+// ------------------------------------------------------------------------------------ frames
+
+struct FrameHeader {
+  uint32_t size;    // payload bytes that follow, at most kPayloadMax
+  uint16_t kind;    // Kind
+  uint16_t stream;  // Stream of Data, Eof, Credit; Kind of the request that Done or Failed answers;
+                    // else 0
+  uint32_t id;
+};
+static_assert(sizeof(FrameHeader) == 12);
+
+enum class Stream : uint16_t {
+  Input = 0,   // stdin; bytes of Write and TarIn
+  Output = 1,  // stdout or the terminal; bytes of Read and TarOut
+  Error = 2,   // stderr
+};
+
+enum class Kind : uint16_t {
+  // both directions
+  Data = 1,    // host: bytes. init: DataHeader, bytes
+  Eof = 2,     // no payload: no more Data on this stream
+  Credit = 3,  // CreditBody
+
+  // host to init
+  Start = 16,  // StartBody, cwd, argv…, env…, groups…
+  Signal,      // SignalBody
+  Resize,      // ResizeBody
+  Attach,  // AttachBody: from now on send this process's output to this connection. Done's `bytes`
+           // is the window
+           // for its input
+  Detach,  // no payload: stop sending; the ring goes on
+  Forget,  // no payload: drop an ended process's record and ring (Failed EBUSY while it runs)
+  List,    // no payload; answered by ListEntry… and Done with the request's id
+  Op,      // OpBody, path, path2
+  Cancel,  // no payload: end operation `id`; answered by Failed ECANCELED unless it was done
+           // already
+  Ping,    // any payload up to 64 bytes; answered by Pong with the same
+  Shutdown,  // no payload: kill everything, then exit
+  Reset,  // ResetBody: for streams that cannot be replaced; init forgets the old peer and answers
+          // Hello
+
+  // init to host
+  Hello = 64,  // HelloBody
+  Started,     // StartedBody
+  Exited,      // ExitedBody
+  Done,        // DoneBody: an operation, List, Signal, Resize, Attach, Detach or Forget worked
+  Failed,      // FailedBody, text: it did not
+  ListEntry,   // ListEntryBody, argv[0]
+  Entry,       // EntryBody, name, link target: Stat and List of files
+  Event,       // EventBody, name: Watch
+  Pong,
+};
+
+struct DataHeader {
+  uint64_t offset;
+};
+
+struct CreditBody {
+  uint32_t bytes;
+  uint32_t reserved;
+};
+
+struct HelloBody {
+  uint32_t version;
+  uint32_t reserved;
+  uint8_t nonce[kNonceBytes];  // as InitConfig gave it: proves which sandbox answers
+};
+
+// --------------------------------------------------------------------------------- processes
+
+enum class Mode : uint32_t { Stream = 0, Collect = 1 };
+
+enum StartFlags : uint32_t {
+  kStartPty = 1U << 0,  // stdin, stdout and stderr are a new terminal; all output is Stream::Output
+  kStartStdin = 1U << 1,       // stdin is a pipe fed by Data; without it stdin is /dev/null
+  kStartMergeError = 1U << 2,  // stderr is the same pipe as stdout: true order
+  kStartKillTree =
+      1U << 3,  // when the process ends, what is left of its tree is killed before Exited is sent
+  kStartAutoForget =
+      1U << 4,             // Forget itself once Exited and each Eof were sent to an attached reader
+  kStartAttach = 1U << 5,  // the starter is attached from the first byte
+  kStartQuiet = 1U << 6,   // no Started frame: one round trip less to wait for
+};
+
+struct StartBody {
+  uint32_t flags;
+  uint32_t mode;  // Mode
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t timeout_ms;  // 0: none. At the deadline SIGTERM, after grace_ms the whole tree is killed
+  uint32_t grace_ms;    // 0: killed at once
+  uint32_t ring_bytes;  // per stream; clamped to kRingBytesMin…kRingBytesMax
+  uint32_t window_bytes;  // first credit of each output stream
+  uint16_t rows;
+  uint16_t columns;
+  uint32_t cwd_size;
+  uint32_t argc;         // at least 1; each string is u32 size and bytes, no NUL
+  uint32_t envc;         // the same; "NAME=value"
+  uint32_t group_count;  // u32 each
+  uint32_t reserved;
+};
+
+struct StartedBody {
+  int32_t pid;  // in the guest's pid namespace
+  uint32_t reserved;
+};
+
+enum ExitFlags : uint32_t {
+  kExitTimedOut = 1U << 0,
+  kExitOomKilled = 1U << 1,   // the sandbox's memory limit killed a process while this one ran
+  kExitTreeKilled = 1U << 2,  // something of its tree was still alive and was killed
+  kExitCoreDumped = 1U << 3,
+};
+
+struct ExitedBody {
+  int32_t code;    // exit status, or -1 when a signal ended it
+  int32_t signal;  // 0 when it exited
+  uint32_t flags;  // ExitFlags
+  uint32_t reserved;
+  uint64_t wall_us;
+  uint64_t user_us;  // of the process and what it waited for
+  uint64_t system_us;
+  uint64_t tree_cpu_us;  // of everything in its group so far, daemons too; 0 where the tier has no
+                         // groups
+  uint64_t peak_rss_kib;
+  uint64_t end_offset[2];  // Stream::Output, Stream::Error
+  uint64_t lost[2];        // bytes that were dropped before anybody read them
+};
+
+struct SignalBody {
+  uint32_t number;  // 1…64
+  uint32_t target;  // SignalTarget
+};
+enum class SignalTarget : uint32_t {
+  Process = 0,  // the one process
+  Foreground =
+      1,     // the foreground group of its terminal; the process's own group where it has none
+  Tree = 2,  // everything it started, daemons included (SIGKILL: by its group, at once)
+};
+
+struct ResizeBody {
+  uint16_t rows;
+  uint16_t columns;
+  uint32_t reserved;
+};
+
+struct AttachBody {
+  uint64_t
+      offset[2];  // where to begin on Output and Error; older bytes that are gone show as a gap
+  uint32_t window_bytes;
+  uint32_t reserved;
+};
+
+enum class ProcessState : uint32_t { Running = 0, Ended = 1 };
+
+struct ListEntryBody {
+  uint32_t process;  // its id
+  int32_t pid;
+  uint32_t state;  // ProcessState
+  uint32_t flags;  // StartFlags it was started with
+  uint64_t age_us;
+  uint64_t begin[2];  // oldest offset the ring still holds
+  uint64_t end[2];    // one past the newest
+  ExitedBody exited;  // zero while it runs
+  uint32_t name_size;
+  uint32_t reserved;
+};
+
+// ------------------------------------------------------------------------------------- files
+
+enum class OpKind : uint32_t {
+  Stat = 1,  // Entry (name empty), Done
+  List,      // Entry… (names relative to path), Done. kOpRecursive goes down
+  Read,      // Data…, Done. offset and length; length 0: to the end. Regular files only
+  Write,   // host sends Data… and Eof; then Done. A new file takes the old one's place in one step,
+           // or none does
+  Mkdir,   // kOpParents: like mkdir -p
+  Move,    // path to path2; kOpReplace: over an existing file
+  Remove,  // kOpRecursive for folders with content
+  Watch,   // Event… until Cancel; the first has mask 0 and no name: from here on nothing is missed.
+           // kOpRecursive watches sub-folders, new ones too
+  TarOut,  // path, a file or folder, as a POSIX tar stream: Data…, Done
+  TarIn,   // host sends a tar stream as Data… and Eof; unpacked below path, then Done
+};
+
+enum OpFlags : uint32_t {
+  kOpParents = 1U << 0,  // make missing parent folders (Write, Mkdir, TarIn, Move)
+  kOpRecursive = 1U << 1,
+  kOpReplace = 1U << 2,
+  kOpNoFollow = 1U << 3,   // Stat: of the link itself
+  kOpExclusive = 1U << 4,  // Write: EEXIST when there is one
+};
+
+// Done inside, in a child with the guest user's ids, the guest's Landlock rules and no capability.
+struct OpBody {
+  uint32_t op;  // OpKind
+  uint32_t flags;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t mode;          // of a new file or folder; 0: 0644 and 0755
+  uint32_t window_bytes;  // first credit for Data that init sends
+  uint64_t offset;
+  uint64_t length;
+  uint32_t path_size;  // absolute, at most kPathMax, no NUL
+  uint32_t path2_size;
+};
+
+enum class EntryType : uint32_t { File = 1, Folder, Link, Fifo, Socket, Device, Other };
+
+struct EntryBody {
+  uint32_t type;  // EntryType
+  uint32_t mode;  // permission bits, 07777
+  uint32_t uid;
+  uint32_t gid;
+  uint64_t size;
+  int64_t mtime_ns;
+  uint64_t inode;
+  uint32_t links;
+  uint32_t depth;  // of a recursive List, 0 for the folder's own entries
+  uint32_t name_size;
+  uint32_t target_size;  // of a link
+};
+
+enum EventMask : uint32_t {
+  kEventCreated = 1U << 0,
+  kEventChanged = 1U << 1,  // content was written and closed, or attributes changed
+  kEventRemoved = 1U << 2,
+  kEventMovedFrom = 1U << 3,
+  kEventMovedTo = 1U << 4,
+  kEventOverflow = 1U << 5,  // events were lost: look again
+  kEventFolder = 1U << 6,    // the name is a folder
+};
+
+struct EventBody {
+  uint32_t mask;
+  uint32_t cookie;     // equal for the two halves of a move
+  uint32_t name_size;  // relative to the watched path
+  uint32_t reserved;
+};
+
+struct DoneBody {
+  uint64_t bytes;
+  uint64_t count;  // entries, files
+};
+
+enum class Step : uint32_t {  // where it failed
+  None = 0,
+  Request,  // the frame is malformed or names something that is not there
+  Limit,    // one of the kMax values above
+  Pipe,
+  Group,
+  Fork,
+  Session,
+  Stdio,
+  Rlimit,
+  Ids,
+  Cwd,
+  Landlock,
+  Seccomp,
+  Exec,
+  Resolve,  // a path
+  Io,
+  Archive,  // the tar stream
+};
+
+struct FailedBody {
+  int32_t sys_errno;
+  uint32_t step;  // Step
+  uint32_t text_size;
+  uint32_t reserved;
+};
+
+struct ResetBody {
+  uint8_t token[kNonceBytes];
+};
+
+// ----------------------------------------------------------------------------------- control
+
+enum class ControlKind : uint32_t { Config = 1, Attach = 2, Shutdown = 3, Failed = 64 };
+
+struct ControlHeader {
+  uint32_t version;
+  uint32_t kind;  // ControlKind
+};
+
+enum ConfigFlags : uint32_t {
+  kConfigLandlock = 1U << 0,       // required: init fails without it
+  kConfigScopeSockets = 1U << 1,   // Landlock's abstract-socket scope too
+  kConfigGroups = 1U << 2,         // kFdCgroup is there
+  kConfigOom = 1U << 3,            // kFdOom is there
+  kConfigSingleId = 1U << 4,       // rootless with one id: no setgroups, no change of ids
+  kConfigRaiseOomScore = 1U << 5,  // tenants get oom_score_adj 500, so that init is never the first
+};
+
+enum class Access : uint32_t {
+  Read = 1,
+  Write = 2,
+  Device = 3
+};  // Read includes execute; Device: open and ioctl
+
+struct LandlockRule {  // followed by the path
+  uint32_t access;     // Access
+  uint32_t path_size;
+};
+
+struct InitConfig {  // after ControlHeader; followed by filter_count × 8 bytes of BPF, then
+                     // rule_count rules
+  uint32_t flags;
+  uint32_t filter_count;  // 0: no seccomp (only tests of other walls ask for it)
+  uint32_t rule_count;
+  uint32_t open_files;  // RLIMIT_NOFILE of tenants
+  uint32_t processes;   // RLIMIT_NPROC of tenants; 0: leave as it is
+  uint32_t core_bytes;  // RLIMIT_CORE
+  uint64_t file_bytes;  // RLIMIT_FSIZE; 0: leave as it is
+  uint8_t nonce[kNonceBytes];
+};
+
+struct ControlFailed {  // init could not begin
+  ControlHeader header;
+  int32_t sys_errno;
+  uint32_t step;  // Step
+};
+
+static_assert(sizeof(StartBody) == 56);
+static_assert(sizeof(ExitedBody) == 88);
+static_assert(sizeof(OpBody) == 48);
+static_assert(sizeof(EntryBody) == 56);
+static_assert(sizeof(InitConfig) == 48);
+
+}  // namespace caisson::wire
