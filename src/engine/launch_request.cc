@@ -1,0 +1,107 @@
+#include "engine/launch_request.h"
+
+#include <algorithm>
+
+#include "guest/protocol/protocol.h"
+
+namespace caisson::engine {
+namespace {
+
+constexpr std::uint64_t kDiskBytesMin = 256UL * 1024;
+constexpr std::uint64_t kDiskFilesMin = 128;  // our own folders in the layer are a few dozen
+
+// The kernel's own trees and ours: nobody may put a folder on or around them.
+constexpr std::string_view kReserved[] = {"/proc", "/dev", "/sys"};
+
+Result<void> check_mount_place(const std::string& path, std::string_view field) {
+  const std::string canonical = TRY_IN(field, canonical_guest_path(path));
+  if (canonical != path) {
+    return failure(Errc::InvalidArgument,
+                   std::string(field) + ": write '" + path + "' as '" + canonical + "'");
+  }
+  if (path == "/")
+    return failure(Errc::InvalidArgument, std::string(field) + ": '/' cannot be replaced");
+  for (const std::string_view reserved : kReserved) {
+    if (is_below(path, reserved) && path != "/dev/shm") {
+      return failure(Errc::InvalidArgument, std::string(field) + ": '" + path + "' lies in " +
+                                                std::string(reserved) +
+                                                ", which belongs to the sandbox");
+    }
+  }
+  return {};
+}
+
+Result<void> check_hostname(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  };
+  if (name.empty() || name.size() > kHostnameMax || !std::ranges::all_of(name, fits)) {
+    return failure(Errc::InvalidArgument,
+                   "hostname: want 1 to 63 characters of a-z, 0-9, '-' and '.'");
+  }
+  return {};
+}
+
+Result<void> check_limits(const Limits& limits) {
+  if (limits.disk_bytes < kDiskBytesMin) {
+    return failure(Errc::InvalidArgument,
+                   "disk_bytes: " + std::to_string(limits.disk_bytes) + " is below 256 KiB");
+  }
+  if (limits.disk_files < kDiskFilesMin) {
+    return failure(Errc::InvalidArgument,
+                   "disk_files: " + std::to_string(limits.disk_files) + " is below 128");
+  }
+  if (limits.open_files < 16) return failure(Errc::InvalidArgument, "open_files: want at least 16");
+  return {};
+}
+
+}  // namespace
+
+bool is_below(std::string_view path, std::string_view folder) noexcept {
+  if (folder == "/") return true;
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+Result<std::string> canonical_guest_path(std::string_view path) {
+  const auto wrong = [&](std::string_view why) {
+    return failure(Errc::InvalidArgument, "path: " + std::string(why));
+  };
+  if (path.empty() || path.front() != '/')
+    return wrong("want an absolute path, got '" + std::string(path) + "'");
+  if (path.size() >= wire::kPathMax) return wrong("longer than 4095 bytes");
+  if (std::ranges::any_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+    return wrong("holds a NUL or control character");
+  }
+  std::string out;
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t begin = path.find_first_not_of('/', at);
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (part == "..") return wrong("'..' in '" + std::string(path) + "'");
+    if (part.size() > 255) return wrong("a name is longer than 255 bytes");
+    if (part != ".") out.append("/").append(part);
+    at = end;
+  }
+  return out.empty() ? std::string("/") : out;
+}
+
+Result<void> check(const LaunchRequest& request) {
+  if (!request.id.empty()) TRY(SandboxId::parse(request.id));
+  TRY(check_hostname(request.hostname));
+  TRY(check_limits(request.limits));
+  if (request.folders.size() > kFoldersMax)
+    return failure(Errc::Exhausted, "folders: more than 24");
+  if (request.writable.size() > kWritablePathsMax)
+    return failure(Errc::Exhausted, "writable: more than 64 paths");
+  for (const Folder& folder : request.folders) TRY(check_mount_place(folder.at, "folder"));
+  for (const std::string& path : request.writable) TRY(check_mount_place(path, "writable"));
+  if (request.uid >= kInitId || request.gid >= kInitId) {
+    return failure(Errc::InvalidArgument, "user: ids inside go from 0 to 65534, got " +
+                                              std::to_string(request.uid) + ":" +
+                                              std::to_string(request.gid));
+  }
+  return {};
+}
+
+}  // namespace caisson::engine

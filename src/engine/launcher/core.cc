@@ -1,0 +1,295 @@
+#include "engine/launcher/core.h"
+
+#include <algorithm>
+
+#include "engine/seccomp/filter.h"
+
+namespace caisson::engine {
+namespace {
+
+constexpr seconds kFreezeWait{2};
+constexpr std::size_t kBlanksMax = 2;
+constexpr microseconds kCpuCheckMin{500};  // the clock of CPU time is not finer
+
+}  // namespace
+
+Result<LauncherCore> LauncherCore::open(native::TierOptions options) {
+  return LauncherCore(TRY(native::NativeTier::open(std::move(options))));
+}
+
+Result<LauncherCore::Live*> LauncherCore::find(const std::string& id) {
+  const auto at = live_.find(id);
+  if (at == live_.end())
+    return failure(Errc::NotFound, "sandbox '" + id + "': this launcher has none of that id");
+  return &at->second;
+}
+
+Record LauncherCore::record_of(const LaunchRequest& request) const {
+  const native::GroupRoots& roots = tier_->group_roots();
+  Record record;
+  record.kernel = host().kernel_release;
+  record.landlock_abi = host().landlock_abi;
+  record.seccomp = seccomp::fingerprint(tier_->filter(request.profile));
+  record.groups = roots.v2() < 0                            ? "none"
+                  : roots.on_v2(native::Controller::Memory) ? "v2"
+                  : roots.has(native::Controller::Memory)   ? "v2 membership, v1 limits"
+                                                            : "v2 membership, no limits";
+  record.ids = host().privileged ? "slot" : host().sub_ids ? "sub-ids" : "single id";
+  return record;
+}
+
+Result<void> LauncherCore::prepare(const LaunchRequest& request,
+                                   const std::vector<UniqueFd>& folders) {
+  TRY(check(request));
+  return tier_->prepare(request, folders);
+}
+
+Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
+                                         std::vector<UniqueFd> folders) {
+  if (live_.size() >= kSandboxesMax) {
+    return failure(Errc::Exhausted,
+                   "this launcher has " + std::to_string(kSandboxesMax) + " sandboxes, its most");
+  }
+  if (live_.contains(request.id))
+    return failure(Errc::AlreadyExists, "sandbox '" + request.id + "' exists");
+  TRY(check(request));
+  native::Launched launched = TRY(launch_or_take(request, std::move(folders)));
+  LaunchReply reply;
+  reply.id = launched.sandbox.id().str();
+  reply.stream = std::move(launched.stream);
+  reply.nonce = launched.sandbox.nonce();
+  reply.init_pid = launched.sandbox.init_pid();
+  reply.record = record_of(request);
+  const auto [at, fresh] = live_.emplace(reply.id, Live{std::move(launched.sandbox),
+                                                        request.limits,
+                                                        Clock::now(),
+                                                        std::nullopt,
+                                                        EndReason::Running,
+                                                        false,
+                                                        {}});
+  CAISSON_ASSERT(fresh);
+  arm(at->second);
+  return reply;
+}
+
+// ----------------------------------------------------------------------------------------------
+// blanks
+
+namespace {
+
+// Everything that is fixed when a sandbox is made. Limits of the groups are not: they are set when
+// it is handed out.
+bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
+  LaunchRequest same = request;
+  same.id = blank.id;
+  same.limits.memory_bytes = blank.limits.memory_bytes;
+  same.limits.processes = blank.limits.processes;
+  same.limits.cpu_millis = blank.limits.cpu_millis;
+  same.limits.cpu_time_us = blank.limits.cpu_time_us;
+  same.limits.life_us = blank.limits.life_us;
+  return same == blank;
+}
+
+bool same_groups(const Limits& a, const Limits& b) {
+  return a.memory_bytes == b.memory_bytes && a.processes == b.processes &&
+         a.cpu_millis == b.cpu_millis;
+}
+
+}  // namespace
+
+// A caller who names his sandbox gets a new one: its groups carry the name.
+Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& request,
+                                                      std::vector<UniqueFd> folders) {
+  if (!request.id.empty()) return tier_->launch(request, std::move(folders));
+  auto taken = take_blank(request);
+  if (taken) return taken;
+  if (request.folders.empty() && request.writable.empty()) wanted_ = request;
+  LaunchRequest named = request;
+  named.id = TRY(SandboxId::random()).str();
+  return tier_->launch(named, std::move(folders));
+}
+
+Result<native::Launched> LauncherCore::take_blank(const LaunchRequest& request) {
+  const auto at = std::ranges::find_if(
+      blanks_, [&](const Blank& blank) { return fits(blank.request, request); });
+  if (at == blanks_.end()) return failure(Errc::NotFound, "no blank of that kind");
+  Blank blank = std::move(*at);
+  blanks_.erase(at);
+  const auto ended = blank.launched.sandbox.try_reap();
+  Result<void> usable =
+      !ended || *ended ? failure(Errc::Gone, "the blank has ended") : Result<void>();
+  if (usable && !same_groups(blank.request.limits, request.limits)) {
+    usable =
+        blank.launched.sandbox.groups().change_limits(request.limits, Clock::now() + kFreezeWait);
+  }
+  if (usable) return std::move(blank.launched);
+  (void)tier_->destroy(std::move(blank.launched.sandbox));
+  return std::unexpected(usable.error());
+}
+
+bool LauncherCore::make_blank() {
+  if (!wanted_ || blanks_.size() >= kBlanksMax) return false;
+  // Another kind is asked for now: the old ones would wait for ever.
+  if (!blanks_.empty() && !fits(blanks_.front().request, *wanted_)) {
+    (void)tier_->destroy(std::move(blanks_.front().launched.sandbox));
+    blanks_.erase(blanks_.begin());
+    return true;
+  }
+  const auto id = SandboxId::random();
+  if (!id) return false;
+  LaunchRequest request = *wanted_;
+  request.id = id->str();
+  auto launched = tier_->launch(request, {});
+  if (!launched) {
+    wanted_.reset();  // the next request that fails says why to somebody
+    return false;
+  }
+  blanks_.push_back({std::move(request), std::move(*launched)});
+  return true;
+}
+
+LauncherCore::~LauncherCore() {
+  for (Blank& blank : blanks_) (void)tier_->destroy(std::move(blank.launched.sandbox));
+}
+
+void LauncherCore::disarm(Live& live) {
+  if (live.due) due_.erase({*live.due, live.sandbox.id().str()});
+  live.due.reset();
+}
+
+// A tree of any number of threads on c cores uses at most c seconds of CPU per second: it cannot be
+// over its limit earlier than remaining/c from now, so that is when we look again.
+void LauncherCore::arm(Live& live) {
+  disarm(live);
+  if (live.end != EndReason::Running || live.frozen) return;
+  std::optional<TimePoint> due;
+  if (live.limits.life_us != 0) due = live.started + microseconds(live.limits.life_us);
+  if (live.limits.cpu_time_us != 0) {
+    const auto used = live.sandbox.groups().cpu_time_us();
+    const std::uint64_t done = used ? *used : 0;
+    const std::uint64_t left = live.limits.cpu_time_us > done ? live.limits.cpu_time_us - done : 0;
+    const auto wait = std::max(
+        microseconds(left / static_cast<std::uint64_t>(std::max(1, host().cpus))), kCpuCheckMin);
+    const TimePoint check = Clock::now() + wait;
+    due = due ? std::min(*due, check) : check;
+  }
+  if (!due) return;
+  live.due = due;
+  due_.emplace(*due, live.sandbox.id().str());
+}
+
+void LauncherCore::check_time(Live& live) {
+  const auto used = live.sandbox.groups().cpu_time_us();
+  if (live.limits.cpu_time_us != 0 && used && *used >= live.limits.cpu_time_us) {
+    live.end = EndReason::CpuTime;
+  } else if (live.limits.life_us != 0 &&
+             live.started + microseconds(live.limits.life_us) <= Clock::now()) {
+    live.end = EndReason::Life;
+  }
+  if (live.end != EndReason::Running) (void)live.sandbox.kill();
+  arm(live);
+}
+
+void LauncherCore::reap(Live& live) {
+  const auto status = live.sandbox.try_reap();
+  if (!status || !*status || live.end != EndReason::Running) return;
+  if (const auto why = live.sandbox.init_failure()) live.detail = why->message;
+  const auto usage = live.sandbox.groups().usage();
+  const bool out_of_memory = usage && usage->oom_kills > 0 && (*status)->signal != 0;
+  live.end = out_of_memory            ? EndReason::OutOfMemory
+             : (*status)->signal == 0 ? EndReason::Exited
+                                      : EndReason::InitDied;
+  if (!live.detail.empty()) live.end = EndReason::InitDied;
+  disarm(live);
+}
+
+std::optional<TimePoint> LauncherCore::next_check() const {
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
+}
+
+void LauncherCore::tick() {
+  const TimePoint now = Clock::now();
+  while (!due_.empty() && due_.begin()->first <= now) {
+    const auto at = live_.find(due_.begin()->second);
+    CAISSON_ASSERT(at != live_.end());
+    check_time(at->second);  // disarms it, or arms it for later
+  }
+}
+
+Result<UniqueFd> LauncherCore::connect(const std::string& id) {
+  Live* live = TRY(find(id));
+  return live->sandbox.connect();
+}
+
+Result<Status> LauncherCore::status(const std::string& id) {
+  Live* live = TRY(find(id));
+  reap(*live);
+  return Status{live->end, live->frozen, TRY(live->sandbox.groups().usage()), live->detail};
+}
+
+Result<Status> LauncherCore::destroy(const std::string& id) {
+  Live* live = TRY(find(id));
+  reap(*live);
+  Status status{
+      live->end == EndReason::Running ? EndReason::Destroyed : live->end, false, {}, live->detail};
+  (void)live->sandbox.kill();  // it dies while we read what it has used
+  const auto usage = live->sandbox.groups().usage();
+  if (usage) status.usage = *usage;
+  disarm(*live);
+  native::Sandbox sandbox = std::move(live->sandbox);
+  live_.erase(id);
+  TRY_IN("destroy " + id, tier_->destroy(std::move(sandbox)));
+  return status;
+}
+
+Result<void> LauncherCore::kill(const std::string& id, EndReason reason) {
+  Live* live = TRY(find(id));
+  if (live->end == EndReason::Running) live->end = reason;
+  disarm(*live);
+  return live->sandbox.kill();
+}
+
+Result<void> LauncherCore::freeze(const std::string& id) {
+  Live* live = TRY(find(id));
+  TRY_IN("freeze " + id, live->sandbox.groups().freeze(Clock::now() + kFreezeWait));
+  live->frozen = true;
+  arm(*live);
+  return {};
+}
+
+Result<void> LauncherCore::thaw(const std::string& id) {
+  Live* live = TRY(find(id));
+  TRY_IN("thaw " + id, live->sandbox.groups().thaw(Clock::now() + kFreezeWait));
+  live->frozen = false;
+  arm(*live);
+  return {};
+}
+
+Result<void> LauncherCore::set_limits(const std::string& id, const Limits& limits) {
+  Live* live = TRY(find(id));
+  if (limits.disk_bytes != live->limits.disk_bytes ||
+      limits.disk_files != live->limits.disk_files) {
+    return failure(Errc::Unsupported, "disk_bytes, disk_files: fixed when the sandbox is made");
+  }
+  TRY_IN("limits of " + id,
+         live->sandbox.groups().change_limits(limits, Clock::now() + kFreezeWait));
+  live->limits = limits;
+  arm(*live);
+  return {};
+}
+
+std::vector<std::string> LauncherCore::list() const {
+  std::vector<std::string> ids;
+  ids.reserve(live_.size());
+  for (const auto& [id, live] : live_) ids.push_back(id);
+  return ids;
+}
+
+bool LauncherCore::refill() {
+  const auto more = tier_->refill();
+  if (more && *more) return true;
+  return tier_->makes_ahead() && make_blank();
+}
+
+}  // namespace caisson::engine

@@ -1,0 +1,171 @@
+#include "engine/launcher/wire.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace caisson::engine::launcher_wire {
+
+Writer& Writer::put_string(std::string_view text) {
+  const std::string_view kept = text.substr(0, kStringBytesMax);
+  put(static_cast<std::uint32_t>(kept.size()));
+  const auto bytes = std::as_bytes(std::span(kept));
+  out_.insert(out_.end(), bytes.begin(), bytes.end());
+  return *this;
+}
+
+void Reader::copy(std::span<std::byte> out) {
+  if (wrong_ || left_.size() < out.size()) {
+    wrong_ = true;
+    return;
+  }
+  std::memcpy(out.data(), left_.data(), out.size());
+  left_ = left_.subspan(out.size());
+}
+
+std::string Reader::get_string() {
+  const auto size = get<std::uint32_t>();
+  if (wrong_ || size > kStringBytesMax || size > left_.size()) {
+    wrong_ = true;
+    return {};
+  }
+  std::string text(size, '\0');
+  copy(std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::uint32_t Reader::get_count(std::uint32_t max) {
+  const auto count = get<std::uint32_t>();
+  if (wrong_ || count > max || count > left_.size()) {
+    wrong_ = true;
+    return 0;
+  }
+  return count;
+}
+
+Result<void> Reader::finish() const {
+  if (wrong_) return failure(Errc::Protocol, "launcher message: a length does not fit");
+  if (!left_.empty()) return failure(Errc::Protocol, "launcher message: bytes left over");
+  return {};
+}
+
+namespace {
+
+// An enum from the other side is one of ours, or the strictest of ours: check() then judges the
+// whole.
+template <class E>
+E get_enum(Reader& reader, E last, E strictest) {
+  const auto value = reader.get<std::uint8_t>();
+  return value <= static_cast<std::uint8_t>(last) ? static_cast<E>(value) : strictest;
+}
+
+}  // namespace
+
+void write(Writer& writer, const Limits& limits) {
+  writer.put(limits.memory_bytes)
+      .put(limits.processes)
+      .put(limits.cpu_millis)
+      .put(limits.cpu_time_us);
+  writer.put(limits.life_us).put(limits.disk_bytes).put(limits.disk_files).put(limits.open_files);
+}
+
+Limits read_limits(Reader& reader) {
+  Limits limits;
+  limits.memory_bytes = reader.get<std::uint64_t>();
+  limits.processes = reader.get<std::uint32_t>();
+  limits.cpu_millis = reader.get<std::uint32_t>();
+  limits.cpu_time_us = reader.get<std::uint64_t>();
+  limits.life_us = reader.get<std::uint64_t>();
+  limits.disk_bytes = reader.get<std::uint64_t>();
+  limits.disk_files = reader.get<std::uint64_t>();
+  limits.open_files = reader.get<std::uint32_t>();
+  return limits;
+}
+
+void write(Writer& writer, const LaunchRequest& request) {
+  writer.put_string(request.id).put_string(request.hostname);
+  writer.put(request.root).put(request.scratch).put(request.workspace);
+  writer.put(static_cast<std::uint32_t>(request.folders.size()));
+  for (const Folder& folder : request.folders) writer.put_string(folder.at).put(folder.mode);
+  writer.put(static_cast<std::uint32_t>(request.writable.size()));
+  for (const std::string& path : request.writable) writer.put_string(path);
+  write(writer, request.limits);
+  writer.put(request.uid).put(request.gid).put(request.profile);
+  writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
+}
+
+LaunchRequest read_launch_request(Reader& reader) {
+  LaunchRequest request;
+  request.id = reader.get_string();
+  request.hostname = reader.get_string();
+  request.root = get_enum(reader, RootMode::Writable, RootMode::ReadOnly);
+  request.scratch = get_enum(reader, ScratchMode::ReadOnly, ScratchMode::ReadOnly);
+  request.workspace = get_enum(reader, WorkspaceMode::ReadOnly, WorkspaceMode::ReadOnly);
+  const std::uint32_t folders = reader.get_count(kFoldersMax);
+  for (std::uint32_t i = 0; i < folders; ++i) {
+    std::string at = reader.get_string();
+    request.folders.push_back(
+        {std::move(at), get_enum(reader, FolderMode::Writable, FolderMode::ReadOnly)});
+  }
+  const std::uint32_t paths = reader.get_count(kWritablePathsMax);
+  for (std::uint32_t i = 0; i < paths; ++i) request.writable.push_back(reader.get_string());
+  request.limits = read_limits(reader);
+  request.uid = reader.get<std::uint32_t>();
+  request.gid = reader.get<std::uint32_t>();
+  // Unknown bits of a profile would only widen it: they are dropped.
+  const auto known = seccomp::Profile::Debug | seccomp::Profile::NoSpawn;
+  request.profile = static_cast<seccomp::Profile>(reader.get<std::uint32_t>() &
+                                                  static_cast<std::uint32_t>(known));
+  request.scope_sockets = reader.get<std::uint8_t>() != 0;
+  return request;
+}
+
+void write(Writer& writer, const Status& status) {
+  writer.put(status.end)
+      .put(static_cast<std::uint8_t>(status.frozen ? 1 : 0))
+      .put(status.usage)
+      .put_string(status.detail);
+}
+
+Status read_status(Reader& reader) {
+  Status status;
+  status.end = get_enum(reader, EndReason::OutOfMemory, EndReason::InitDied);
+  status.frozen = reader.get<std::uint8_t>() != 0;
+  status.usage = reader.get<Usage>();
+  status.detail = reader.get_string();
+  return status;
+}
+
+void write(Writer& writer, const Record& record) {
+  writer.put_string(record.tier)
+      .put_string(record.kernel)
+      .put(static_cast<std::int32_t>(record.landlock_abi));
+  writer.put_string(record.seccomp).put_string(record.groups).put_string(record.quota);
+  writer.put_string(record.ids).put_string(record.network);
+}
+
+Record read_record(Reader& reader) {
+  Record record;
+  record.tier = reader.get_string();
+  record.kernel = reader.get_string();
+  record.landlock_abi = reader.get<std::int32_t>();
+  record.seccomp = reader.get_string();
+  record.groups = reader.get_string();
+  record.quota = reader.get_string();
+  record.ids = reader.get_string();
+  record.network = reader.get_string();
+  return record;
+}
+
+void write(Writer& writer, const Error& error) {
+  writer.put(error.code).put(static_cast<std::int32_t>(error.sys_errno)).put_string(error.message);
+}
+
+Error read_error(Reader& reader) {
+  Error error;
+  error.code = get_enum(reader, Errc::Internal, Errc::Internal);
+  error.sys_errno = reader.get<std::int32_t>();
+  error.message = reader.get_string();
+  return error;
+}
+
+}  // namespace caisson::engine::launcher_wire

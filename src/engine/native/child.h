@@ -1,0 +1,107 @@
+// engine/native/child.h — from clone to execve: the child half of a launch.
+// The child shares the launcher's memory while the launcher waits (CLONE_VM and CLONE_VFORK), so it
+// allocates nothing, locks nothing, throws nothing, logs nothing. The parent prepares everything,
+// as plain pointers and numbers below sys::kParkedFdMin. A failure is written into the plan, which
+// the parent reads when it wakes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace caisson::engine::native {
+
+// In the order of the launch. The parent turns a failed one into a sentence.
+enum class ChildStep : std::int32_t {
+  None,
+  CloseDescriptors,
+  JoinGroup,
+  EnterNetwork,
+  PrivateMounts,
+  AttachRoot,
+  MountProc,
+  MaskProc,
+  AttachMount,
+  SwitchRoot,
+  Hostname,
+  CgroupNamespace,
+  EnterUserNamespace,
+  MountNamespace,
+  Groups,
+  BoundingSet,
+  Ids,
+  Capabilities,
+  Keyring,
+  NoNewPrivileges,
+  Session,
+  Descriptors,
+  Exec,
+};
+
+[[nodiscard]] const char* to_string(ChildStep step) noexcept;
+
+struct ChildMount {
+  int mount = -1;                // detached
+  const char* target = nullptr;  // below the root, no link in it
+};
+
+struct ChildMask {
+  const char* name = nullptr;  // below /proc
+  bool folder = false;
+};
+
+enum class RootSwitch : std::uint8_t {
+  Pivot,  // pivot_root and detach the old root: from any mount namespace. Walks every task of the
+          // host
+  Move,  // move onto / and chroot: only from a trimmed namespace, where nothing is left underneath.
+         // Constant
+};
+
+struct ChildPlan {  // no owners in here: the parent owns, the child only looks
+  // joined first
+  const int* tasks = nullptr;
+  std::size_t task_count = 0;
+  int network = -1;
+
+  // file system
+  const char* place = nullptr;  // any folder: the new root is attached on it
+  int root = -1;
+  const ChildMount* mounts = nullptr;
+  std::size_t mount_count = 0;
+  int null_folder =
+      -1;  // its `null` masks files of /proc; -1: the host's /dev, which the parent has verified
+  int empty_folder = -1;  // its empty `pts` masks folders of /proc
+  const ChildMask* masks = nullptr;
+  std::size_t mask_count = 0;
+  const char* const* read_only = nullptr;
+  RootSwitch root_switch = RootSwitch::Pivot;
+  const char* kept = nullptr;  // Move: what holds the host's mounts, to be unmounted before
+
+  // identity
+  const char* hostname = nullptr;
+  std::size_t hostname_size = 0;
+  int user_namespace = -1;
+  bool cgroup_namespace = true;
+  bool single_id = false;
+  std::uint32_t init_uid = 0;
+  std::uint32_t init_gid = 0;
+
+  // init
+  int init = -1;
+  int null = -1;
+  int control = -1;
+  int stream = -1;
+  int group = -1;
+  int oom = -1;
+  char* const* argv = nullptr;
+  char* const* envp = nullptr;
+
+  // written by the child
+  ChildStep failed = ChildStep::None;
+  std::int32_t sys_errno = 0;
+  const char* detail = nullptr;
+};
+
+// Runs in the clone, on its own stack. Does not return.
+[[noreturn]] void child_main(void* plan) noexcept;
+
+}  // namespace caisson::engine::native

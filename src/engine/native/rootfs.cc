@@ -1,0 +1,337 @@
+#include "engine/native/rootfs.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sys/file.h"
+#include "sys/mount.h"
+
+namespace caisson::engine::native {
+namespace {
+
+constexpr unsigned kPlain = sys::kMountNoSuid | sys::kMountNoDev;
+constexpr const char* kTerminalsMax = "256";
+constexpr std::uint32_t kTtyGroup = 5;
+
+// A mount of ours in which a path of the request may lie, and may be made.
+struct Tree {
+  std::string at;
+  UniqueFd mount;
+  bool writable = false;
+  bool ours = true;  // false: a folder of the host, in which nothing is made
+};
+
+class RootfsBuilder {
+ public:
+  RootfsBuilder(const LaunchRequest& request, Slot& slot, std::span<const UniqueFd> folders,
+                const RootfsSources& sources)
+      : request_(request), slot_(slot), folders_(folders), sources_(sources) {}
+
+  Result<Rootfs> build();
+
+ private:
+  Result<void> make_layer();
+  Result<void> make_own(const std::string& name, unsigned mode, std::uint32_t uid,
+                        std::uint32_t gid);
+  Result<UniqueFd> overlay(int lower, const std::string& name);
+  Result<void> make_root();
+  Result<UniqueFd> staged_store();
+  Result<void> add_scratch(const std::string& at, const std::string& name);
+  Result<void> add_folder(const Folder& folder, int source, std::size_t number);
+  Result<UniqueFd> private_copy(const UniqueFd& lower, std::size_t number);
+  Result<UniqueFd> translated(int source, unsigned flags, FolderMode mode);
+  Result<void> add_private(const std::string& path);
+  Result<void> add_system_folder(const std::string& path);
+  Result<void> add_devices();
+  Result<void> finish_trees();
+  Tree& tree_of(const std::string& path);
+  Result<UniqueFd> make_place(const Tree& tree, const std::string& path);
+  void add(const std::string& at, UniqueFd mount) {
+    out_.mounts.push_back({at.substr(1), std::move(mount)});
+  }
+
+  [[nodiscard]] std::uint32_t root_id() const { return slot_.ids.host_uid(0); }
+  [[nodiscard]] std::uint32_t tenant_uid() const { return slot_.ids.host_uid(request_.uid); }
+  [[nodiscard]] std::uint32_t tenant_gid() const { return slot_.ids.host_gid(request_.gid); }
+
+  const LaunchRequest& request_;
+  Slot& slot_;
+  std::span<const UniqueFd> folders_;
+  const RootfsSources& sources_;
+  UniqueFd layer_;
+  std::vector<Tree> trees_;
+  Rootfs out_;
+};
+
+// We make files as the slot's root and without a mask for modes, so only other owners cost a call
+// more.
+Result<void> RootfsBuilder::make_own(const std::string& name, unsigned mode, std::uint32_t uid,
+                                     std::uint32_t gid) {
+  TRY(sys::make_dir(layer_.get(), name, mode, sys::Existing::Refuse));
+  if (sources_.host.privileged && uid == root_id() && gid == root_id()) return {};
+  if (::fchownat(layer_.get(), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return sys_failure("prepare the private layer", errno);
+  }
+  return {};
+}
+
+Result<void> RootfsBuilder::make_layer() {
+  const std::string id = std::to_string(root_id());
+  layer_ = TRY(sys::new_mount("tmpfs",
+                              {{"size", std::to_string(request_.limits.disk_bytes)},
+                               {"nr_inodes", std::to_string(request_.limits.disk_files)},
+                               {"mode", "0711"},
+                               {"uid", id},
+                               {"gid", id}},
+                              kPlain));
+  TRY(sources_.stage->attach(layer_.get()));
+  TRY(make_own("root", 0755, root_id(), root_id()));
+  TRY(make_own("root.work", 0700, root_id(), root_id()));
+  TRY(make_own("root/workspace", 0755, tenant_uid(), tenant_gid()));
+  TRY(make_own("tmp", 01777, root_id(), root_id()));
+  TRY(make_own("run", 01777, root_id(), root_id()));
+  return make_own("shm", 01777, root_id(), root_id());
+}
+
+Result<UniqueFd> RootfsBuilder::overlay(int lower, const std::string& name) {
+  const UniqueFd upper = TRY(sys::open_at(layer_.get(), name, O_PATH | O_DIRECTORY));
+  const UniqueFd work = TRY(sys::open_at(layer_.get(), name + ".work", O_PATH | O_DIRECTORY));
+  sys::OverlaySpec spec;
+  spec.lowers = {lower};
+  spec.upper = upper.get();
+  spec.work = work.get();
+  // A tmpfs takes user.* attributes since 6.6. Before, the host's root marks with trusted.*, which
+  // tmpfs always took.
+  spec.user_xattr = !sources_.host.privileged || sources_.host.kernel >= KernelVersion{6, 6};
+  spec.names = sources_.host.overlay_layer_descriptors() ? sys::LayerNames::Descriptors
+                                                         : sys::LayerNames::Paths;
+  return sys::overlay_mount(spec);
+}
+
+Result<void> RootfsBuilder::make_root() {
+  UniqueFd staged;
+  if (sources_.stage->needed()) staged = TRY(staged_store());
+  const int store = staged ? staged.get() : slot_.store.get();
+  const UniqueFd skeleton = TRY(sys::open_beneath(store, sources_.skeleton, O_PATH | O_DIRECTORY));
+  Tree root{"/", TRY(overlay(skeleton.get(), "root")), request_.root == RootMode::Writable};
+  TRY(sources_.stage->attach(root.mount.get()));
+  trees_.push_back(std::move(root));
+  return {};
+}
+
+Result<UniqueFd> RootfsBuilder::staged_store() {
+  UniqueFd store =
+      TRY(sources_.host.privileged
+              ? sys::clone_mount_idmapped(sources_.state, "", kPlain, slot_.store_namespace.get())
+              : sys::clone_mount(sources_.state, "", kPlain));
+  TRY(sources_.stage->attach(store.get()));
+  return store;
+}
+
+Result<void> RootfsBuilder::add_scratch(const std::string& at, const std::string& name) {
+  UniqueFd mount = TRY(sys::clone_mount(layer_.get(), name, 0));
+  const bool writable =
+      request_.root == RootMode::Writable || request_.scratch == ScratchMode::Writable;
+  TRY(sources_.stage->attach(mount.get()));
+  trees_.push_back({at, std::move(mount), writable});
+  return {};
+}
+
+Tree& RootfsBuilder::tree_of(const std::string& path) {
+  Tree* best = &trees_.front();  // "/"
+  for (Tree& tree : trees_) {
+    if (is_below(path, tree.at) && tree.at.size() > best->at.size()) best = &tree;
+  }
+  return *best;
+}
+
+// Walks from the tree's root to `path`, makes what is missing, and returns the last folder. No link
+// is followed: a path through one would name another place than the policy says.
+Result<UniqueFd> RootfsBuilder::make_place(const Tree& tree, const std::string& path) {
+  const std::string below = path.substr(tree.at == "/" ? 1 : tree.at.size() + 1);
+  UniqueFd dir = TRY(sys::open_at(tree.mount.get(), ".", O_PATH | O_DIRECTORY));
+  for (std::size_t at = 0; at <= below.size();) {
+    const std::size_t end = std::min(below.find('/', at), below.size());
+    const std::string part = below.substr(at, end - at);
+    if (tree.ours) TRY(sys::make_dir(dir.get(), part, 0755, sys::Existing::Accept));
+    auto next = sys::open_beneath(dir.get(), part, O_PATH | O_DIRECTORY);
+    if (!next) {
+      return failure(
+          Errc::InvalidArgument,
+          fmt::format("'{}': '{}' is no folder there ({}); name the place a link points to", path,
+                      part, next.error().message));
+    }
+    dir = std::move(*next);
+    at = end + 1;
+  }
+  return dir;
+}
+
+Result<FolderOwner> folder_owner(int folder, const LaunchRequest& request) {
+  struct stat facts{};
+  if (::fstat(folder, &facts) != 0) return sys_failure("look at a folder", errno);
+  if (!S_ISDIR(facts.st_mode)) return failure(Errc::InvalidArgument, "folder: not a directory");
+  return FolderOwner{facts.st_uid, facts.st_gid, request.uid, request.gid};
+}
+
+// The folder with its owner shown as the tenant. Where the file system cannot translate owners,
+// reading goes by the bits for others; writing to the host would be refused by those, so that is
+// said at once.
+Result<UniqueFd> RootfsBuilder::translated(int source, unsigned flags, FolderMode mode) {
+  // Rootless, the caller is the owner already.
+  if (!sources_.host.privileged) return sys::clone_mount(source, "", flags);
+  const FolderOwner owner = TRY(folder_owner(source, request_));
+  if (slot_.folder_owner != owner) {
+    // Kept with the slot: the next sandbox in it is likely to show the same folder.
+    auto pending = TRY(sys::PendingNamespace::start_user(
+        {{owner.uid, slot_.ids.host_uid(owner.tenant_uid), 1}},
+        {{owner.gid, slot_.ids.host_gid(owner.tenant_gid), 1}}, sys::NestedNamespaces::Allowed));
+    UniqueFd made = TRY(pending.finish());
+    slot_.folder_namespace = TRY(sys::park(std::move(made)));
+    slot_.folder_owner = owner;
+  }
+  std::optional<sys::MountNamespaceVisit> visit;
+  if (sources_.home_mounts >= 0) visit.emplace(sources_.home_mounts, sources_.own_mounts);
+  auto mount = sys::clone_mount_idmapped(source, "", flags, slot_.folder_namespace.get());
+  if (mount || mode == FolderMode::Writable) return mount;
+  return sys::clone_mount(source, "", flags);
+}
+
+Result<UniqueFd> RootfsBuilder::private_copy(const UniqueFd& lower, std::size_t number) {
+  struct stat facts{};
+  if (::fstat(lower.get(), &facts) != 0) return sys_failure("look at a folder", errno);
+  const std::string name = "folder" + std::to_string(number);
+  TRY(make_own(name, facts.st_mode & 07777U, tenant_uid(), tenant_gid()));
+  TRY(make_own(name + ".work", 0700, root_id(), root_id()));
+  return overlay(lower.get(), name);
+}
+
+Result<void> RootfsBuilder::add_folder(const Folder& folder, int source, std::size_t number) {
+  const bool copy = folder.mode == FolderMode::PrivateCopy;
+  const unsigned flags = kPlain | (folder.mode == FolderMode::ReadOnly ? sys::kMountReadOnly : 0U);
+  UniqueFd mount = TRY_IN("folder " + folder.at, translated(source, flags, folder.mode));
+  // An overlay also where nothing may be written: a listening socket of the host can be reached
+  // through a read-only bind of its folder, but not through an overlay, whose sockets are others.
+  TRY(sources_.stage->attach(mount.get()));
+  if (folder.mode != FolderMode::Writable) {
+    mount = TRY_IN("folder " + folder.at, private_copy(mount, number));
+    TRY(sources_.stage->attach(mount.get()));
+  }
+  const Tree& tree = tree_of(folder.at);
+  if (tree.at != folder.at) TRY(make_place(tree, folder.at));
+  trees_.push_back({folder.at, std::move(mount), folder.mode != FolderMode::ReadOnly, copy});
+  return {};
+}
+
+Result<void> RootfsBuilder::add_private(const std::string& path) {
+  Tree& tree = tree_of(path);
+  if (tree.at == path) {
+    tree.writable = true;
+    return {};
+  }
+  if (!tree.ours) {
+    return failure(Errc::InvalidArgument,
+                   "writable: '" + path + "' lies in '" + tree.at + "', a folder of the host");
+  }
+  const UniqueFd place = TRY(make_place(tree, path));
+  if (::fchownat(place.get(), "", tenant_uid(), tenant_gid(), AT_EMPTY_PATH) != 0) {
+    return sys_failure("own '" + path + "'", errno);
+  }
+  add(path, TRY(sys::clone_mount(place.get(), "", 0)));
+  return {};
+}
+
+Result<void> RootfsBuilder::add_system_folder(const std::string& path) {
+  UniqueFd host;
+  if (sources_.host.privileged) {
+    // Root's files are shown as the slot's root's. A file system that cannot do that shows them as
+    // nobody's.
+    auto mapped = sys::clone_mount_idmapped(AT_FDCWD, path, kPlain | sys::kMountReadOnly,
+                                            slot_.user_namespace.get());
+    if (mapped) host = std::move(*mapped);
+  }
+  if (!host) host = TRY(sys::clone_mount(AT_FDCWD, path, kPlain | sys::kMountReadOnly));
+  if (request_.root == RootMode::Writable) {
+    const std::string name = "system" + path.substr(path.rfind('/') + 1);
+    TRY(make_own(name, 0755, root_id(), root_id()));
+    TRY(make_own(name + ".work", 0700, root_id(), root_id()));
+    TRY(sources_.stage->attach(host.get()));
+    host = TRY_IN("writable " + path, overlay(host.get(), name));
+  }
+  add(path, std::move(host));
+  return {};
+}
+
+Result<void> RootfsBuilder::add_devices() {
+  add("/dev", TRY(sys::clone_mount(sources_.device_folder, "", 0)));
+  if (!sources_.host.privileged) {
+    auto nodes = TRY(borrow_device_nodes());
+    for (Mounted& node : nodes) out_.mounts.push_back(std::move(node));
+  }
+  const std::uint32_t group = slot_.ids.host_gid(kTtyGroup);
+  add("/dev/pts", TRY(sys::new_mount("devpts",
+                                     {{"gid", std::to_string(group)},
+                                      {"mode", "0620"},
+                                      {"ptmxmode", "0666"},
+                                      {"max", kTerminalsMax}},
+                                     sys::kMountNoSuid | sys::kMountNoExec)));
+  return {};
+}
+
+Result<void> RootfsBuilder::finish_trees() {
+  for (Tree& tree : trees_) {
+    if (tree.at == "/" && !tree.writable && request_.workspace == WorkspaceMode::Writable) {
+      add("/workspace", TRY(sys::clone_mount(tree.mount.get(), "workspace", 0)));
+    }
+    // What stands on the stage stays there; the child gets a copy.
+    if (sources_.stage->needed()) tree.mount = TRY(sys::clone_mount(tree.mount.get(), "", 0));
+    if (!tree.writable) TRY(sys::set_mount_flags(tree.mount.get(), sys::kMountReadOnly));
+    if (tree.at == "/") {
+      out_.root = std::move(tree.mount);
+    } else {
+      add(tree.at, std::move(tree.mount));
+    }
+  }
+  std::ranges::sort(out_.mounts, {}, &Mounted::target);
+  return {};
+}
+
+Result<Rootfs> RootfsBuilder::build() {
+  // Everything below is made as the slot's root, so that its owners are ids of the slot and never
+  // of the host.
+  const sys::ModeMask no_mask(0);
+  std::optional<sys::FsIdentity> identity;
+  if (sources_.host.privileged) identity.emplace(root_id());
+  TRY(make_layer());
+  TRY(make_root());
+  TRY(add_scratch("/tmp", "tmp"));
+  TRY(add_scratch("/run", "run"));
+  TRY(add_scratch("/dev/shm", "shm"));
+  for (std::size_t i = 0; i < request_.folders.size(); ++i)
+    TRY(add_folder(request_.folders[i], folders_[i].get(), i));
+  for (const std::string& path : request_.writable) TRY(add_private(path));
+  for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
+  TRY(add_devices());
+  TRY(finish_trees());
+  return std::move(out_);
+}
+
+}  // namespace
+
+Result<FolderOwner> owner_of(int folder, const LaunchRequest& request) {
+  return folder_owner(folder, request);
+}
+
+Result<Rootfs> build_rootfs(const LaunchRequest& request, Slot& slot,
+                            std::span<const UniqueFd> folders, const RootfsSources& sources) {
+  CAISSON_ASSERT(request.folders.size() == folders.size());
+  return RootfsBuilder(request, slot, folders, sources).build();
+}
+
+}  // namespace caisson::engine::native

@@ -1,0 +1,50 @@
+// engine/native/rootfs.h — everything a sandbox sees, as detached mounts for the child to attach.
+//
+// One private tmpfs, bounded in bytes and files, carries all that the guest can write: the upper
+// layer of the root's overlay, /tmp, /run, /dev/shm, and the upper layers of folders that are shown
+// as a private copy. It is charged to the sandbox's memory and disappears with it. A read-only root
+// is the overlay's mount made read-only, with a writable mount of its own /workspace on top, so the
+// workspace is part of the same layer.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/host/features.h"
+#include "engine/launch_request.h"
+#include "engine/native/devices.h"
+#include "engine/native/slots.h"
+#include "engine/native/stage.h"
+
+namespace caisson::engine::native {
+
+struct RootfsSources {
+  const HostFeatures& host;
+  std::string skeleton;  // folder in the store
+  std::vector<std::string> system_folders;
+  int device_folder = -1;
+  // A launcher with mounts of its own visits those of its callers, to whom their folders belong.
+  // -1: they are the same.
+  int home_mounts = -1;
+  int own_mounts = -1;
+  Stage* stage = nullptr;
+  int state = -1;  // the store as it is on disk
+};
+
+struct Rootfs {
+  UniqueFd root;
+  std::vector<Mounted> mounts;  // parents before what lies in them
+};
+
+[[nodiscard]] Result<Rootfs> build_rootfs(const LaunchRequest& request, Slot& slot,
+                                          std::span<const UniqueFd> folders,
+                                          const RootfsSources& sources);
+
+// The owner of a host folder as the tenant's twin, or nothing when he cannot be translated.
+[[nodiscard]] Result<FolderOwner> owner_of(int folder, const LaunchRequest& request);
+
+}  // namespace caisson::engine::native

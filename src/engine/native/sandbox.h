@@ -1,0 +1,64 @@
+// engine/native/sandbox.h — one running sandbox of the native tier and everything that it holds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/native/groups.h"
+#include "engine/native/slots.h"
+#include "engine/nonce.h"
+#include "engine/usage.h"
+#include "sys/process.h"
+
+namespace caisson::engine::native {
+
+class Sandbox {
+ public:
+  Sandbox(SandboxId id, Slot slot, Groups groups, UniqueFd control, sys::Child init, Nonce nonce)
+      : id_(std::move(id)),
+        nonce_(nonce),
+        slot_(std::move(slot)),
+        groups_(std::move(groups)),
+        control_(std::move(control)),
+        init_(std::move(init)) {}
+
+  [[nodiscard]] const SandboxId& id() const noexcept { return id_; }
+  [[nodiscard]] const Nonce& nonce() const noexcept { return nonce_; }
+  [[nodiscard]] Groups& groups() noexcept { return groups_; }
+  [[nodiscard]] const Groups& groups() const noexcept { return groups_; }
+  [[nodiscard]] int pidfd() const noexcept { return init_.pidfd(); }
+  [[nodiscard]] pid_t init_pid() const noexcept { return init_.pid(); }
+  [[nodiscard]] bool alive() const noexcept { return init_.alive(); }
+
+  // A fresh stream to init; whoever had one before is cut off.
+  [[nodiscard]] Result<UniqueFd> connect();
+
+  // Every process of it, at once.
+  [[nodiscard]] Result<void> kill();
+
+  // init has ended: reaps it and says why init says it did, if it said anything. Nothing while it
+  // runs.
+  [[nodiscard]] Result<std::optional<sys::ExitStatus>> try_reap();
+  [[nodiscard]] std::optional<Error> init_failure();
+
+  // Kills every process, reaps init, removes the groups. What is left is the slot, for the next
+  // sandbox.
+  [[nodiscard]] Result<Slot> destroy();
+
+ private:
+  SandboxId id_;
+  Nonce nonce_;
+  // Built downward, destroyed upward: processes die first, then their empty groups go, then the ids
+  // are free.
+  Slot slot_;
+  Groups groups_;
+  UniqueFd control_;
+  sys::Child init_;
+};
+
+}  // namespace caisson::engine::native

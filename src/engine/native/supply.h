@@ -1,0 +1,84 @@
+// engine/native/supply.h — id ranges and network namespaces, made ahead where there is time for it.
+//
+// Making one takes a third of a millisecond and a helper process; a launch takes them ready. A
+// service keeps the user namespaces of ended sandboxes for the next ones (their ids are free again,
+// nothing else of them is left), and makes network namespaces anew when it is idle: a used one
+// would tell its next owner what was counted in it. A single run has no idle time, so it starts all
+// three at once and does its other work while they are in the making.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/host/features.h"
+#include "engine/launch_request.h"
+#include "engine/native/slots.h"
+#include "sys/namespace.h"
+
+namespace caisson::engine::native {
+
+enum class Lifetime : std::uint8_t {
+  OneShot,  // one sandbox, then the process ends: nothing is made ahead, the mount namespace stays
+            // the host's
+  Service,  // many: own trimmed mount namespace, slots are kept, network namespaces are made ahead
+};
+
+// A slot whose number is known and whose namespaces may still be in the making.
+struct ReservedSlot {
+  Slot slot;
+  std::optional<sys::PendingNamespace> users;
+  std::optional<sys::PendingNamespace> store;
+};
+
+class Supply {
+ public:
+  Supply(const HostFeatures& host, Lifetime lifetime) : host_(host), lifetime_(lifetime) {}
+
+  // `state` is the store's root. `clean_up` removes what a killed launcher left behind.
+  [[nodiscard]] Result<void> open(int state, SlotTable::CleanUp clean_up);
+  // For one who stays: nothing of a killed launcher waits until its slot is needed again.
+  [[nodiscard]] Result<void> sweep();
+  void set_state(int state) noexcept { state_ = state; }
+  void close() noexcept;
+
+  void add_network(sys::PendingNamespace network) { networks_.push_back(std::move(network)); }
+  // Starts what the next launch will need and returns at once.
+  [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
+                                     const std::vector<UniqueFd>& folders);
+  [[nodiscard]] Result<ReservedSlot> reserve(const LaunchRequest& request,
+                                             const std::vector<UniqueFd>& folders);
+  [[nodiscard]] Result<Slot> finish(ReservedSlot reserved);
+  [[nodiscard]] Result<UniqueFd> network();
+
+  // The sandbox's name stands in the table from before its first trace until after its last.
+  [[nodiscard]] Result<void> name(std::uint32_t slot, const SandboxId& id);
+  void take_back(Slot slot);
+
+  // One step of making things ahead. False when there is nothing left to make.
+  [[nodiscard]] Result<bool> refill();
+
+ private:
+  [[nodiscard]] Result<ReservedSlot> start_slot(const LaunchRequest* request,
+                                                const std::vector<UniqueFd>* folders);
+  [[nodiscard]] Result<void> start_store(ReservedSlot& reserved, std::optional<FolderOwner> owner);
+  void retire(sys::PendingNamespace used);
+  [[nodiscard]] IdPlan id_plan(std::uint32_t slot, const LaunchRequest* request) const;
+
+  const HostFeatures& host_;
+  Lifetime lifetime_;
+  int state_ = -1;
+  std::optional<SlotTable> table_;
+  SlotTable::CleanUp clean_up_;
+  std::vector<Slot> slots_;
+  std::optional<ReservedSlot> next_slot_;
+  std::deque<sys::PendingNamespace>
+      networks_;  // in the making, or made and waiting with their helpers
+  std::vector<sys::PendingNamespace> used_up_;  // their helpers are dead and wait to be reaped
+};
+
+}  // namespace caisson::engine::native

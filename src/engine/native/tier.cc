@@ -1,0 +1,347 @@
+#include "engine/native/tier.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "engine/native/devices.h"
+#include "engine/native/landlock_rules.h"
+#include "engine/native/skeleton.h"
+#include "guest/init_blob.h"
+#include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/raw.h"
+#include "sys/socket.h"
+
+namespace caisson::engine::native {
+namespace {
+
+constexpr std::size_t kChildStack = std::size_t{64} * 1024;
+// Before it the pid and network namespaces keep signals and abstract sockets in, alone.
+constexpr int kLandlockScopesAbi = 6;
+constexpr int kLiftedFdMin = 16;  // above all numbers that init's own descriptors take
+
+// What of /proc speaks of the host: kernel addresses, keys, interrupts, memory. Where it exists, it
+// is covered.
+constexpr ChildMask kMasks[] = {
+    {"acpi", true}, {"asound", true},  {"interrupts"},  {"kallsyms"},    {"kcore"},
+    {"keys"},       {"key-users"},     {"kmsg"},        {"kpagecgroup"}, {"kpagecount"},
+    {"kpageflags"}, {"latency_stats"}, {"sched_debug"}, {"scsi", true},  {"slabinfo"},
+    {"timer_list"}, {"timer_stats"},   {"vmallocinfo"}};
+constexpr const char* kReadOnly[] = {"bus",           "fs",   "irq", "pressure", "sys",
+                                     "sysrq-trigger", nullptr};
+
+Result<UniqueFd> open_state_dir(const std::string& path, bool privileged) {
+  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
+    TRY(sys::make_dir(AT_FDCWD, path.substr(0, at), 0755, sys::Existing::Accept));
+    if (at == std::string::npos) break;
+  }
+  UniqueFd dir = TRY(sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  // Passable but not readable: a slot's ids must reach the layers below, and nobody lists what is
+  // there.
+  if (privileged && ::fchmod(dir.get(), 0711) != 0) return sys_failure("chmod " + path, errno);
+  for (const char* name : {"layers", "sandboxes", "volumes", "trash"}) {
+    TRY(sys::make_dir(dir.get(), name, 0711, sys::Existing::Accept));
+  }
+  TRY(sys::make_dir(dir.get(), "launcher", 0700, sys::Existing::Accept));
+  return sys::park(std::move(dir));
+}
+
+// The numbers a child may use: above init's own, below those it drops.
+class LowDescriptors {
+ public:
+  Result<int> lift(int fd) {
+    if (fd < 0) return -1;
+    UniqueFd low = TRY(sys::duplicate(fd, kLiftedFdMin));
+    if (low.get() >= sys::kParkedFdMin) {
+      return failure(Errc::Exhausted, "launch: more than " + std::to_string(sys::kParkedFdMin) +
+                                          " descriptors needed");
+    }
+    held_.push_back(std::move(low));
+    return held_.back().get();
+  }
+
+ private:
+  std::vector<UniqueFd> held_;
+};
+
+// No handler of ours may run in the child: it shares our memory.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+void append(std::vector<std::byte>& out, const void* bytes, std::size_t size) {
+  const auto* begin = static_cast<const std::byte*>(bytes);
+  out.insert(out.end(), begin, begin + size);
+}
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------------------
+// once per launcher
+
+Result<std::unique_ptr<NativeTier>> NativeTier::open(TierOptions options) {
+  std::unique_ptr<NativeTier> tier(new NativeTier(std::move(options)));
+  if (tier->options_.network) tier->supply_.add_network(std::move(*tier->options_.network));
+  TRY_IN("state directory " + tier->options_.state_dir, tier->open_state());
+  tier->group_roots_ = TRY_IN("control groups", GroupRoots::open(tier->host()));
+  if (tier->options_.lifetime == Lifetime::Service)
+    TRY_IN("what a killed launcher left", tier->supply_.sweep());
+  TRY(tier->open_images());
+  if (tier->trimmed()) TRY_IN("own mount namespace", tier->trim());
+  return tier;
+}
+
+Result<void> NativeTier::open_state() {
+  state_ = TRY(open_state_dir(options_.state_dir, host().privileged));
+  TRY(supply_.open(state_.get(), [this](const std::string& id) {
+    return Groups::remove_leftover(group_roots_, id);
+  }));
+  std::optional<std::uint32_t> owner;
+  if (host().privileged) owner = kStoreBase;
+  skeleton_ = TRY(ensure_host_skeleton(state_.get(), owner));
+  return {};
+}
+
+Result<void> NativeTier::open_images() {
+  system_folders_ = host_system_folders();
+  UniqueFd device_folder = TRY_IN("/dev of sandboxes", make_device_folder(host()));
+  device_folder_ = TRY(sys::park(std::move(device_folder)));
+  UniqueFd image = TRY(sys::sealed_memfd("caisson-init", guest::init_program(), 0111));
+  init_image_ = TRY(sys::park(std::move(image)));
+  UniqueFd null = TRY(sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
+  null_ = TRY(sys::park(std::move(null)));
+  for (const ChildMask& mask : kMasks) {
+    if (::access((std::string("/proc/") + mask.name).c_str(), F_OK) == 0) masks_.push_back(mask);
+  }
+  stack_ = std::make_unique_for_overwrite<std::byte[]>(kChildStack);
+  return {};
+}
+
+Result<void> NativeTier::trim() {
+  UniqueFd home = TRY(sys::open_at(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY));
+  home_mounts_ = TRY(sys::park(std::move(home)));
+  sys::TrimmedView view;
+  view.kept = system_folders_;
+  view.kept.push_back("/proc");
+  view.kept.push_back(options_.state_dir);
+  view.empty = {"/m", Stage::kFolder};
+  TRY(sys::trim_mount_namespace(view));
+  UniqueFd own = TRY(sys::open_at(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY));
+  own_mounts_ = TRY(sys::park(std::move(own)));
+  // Descriptors from before still belong to the host's mounts: take the state directory's twin in
+  // here.
+  UniqueFd state = TRY(sys::open_at(AT_FDCWD, options_.state_dir, O_RDONLY | O_DIRECTORY));
+  state_ = TRY(sys::park(std::move(state)));
+  supply_.set_state(state_.get());
+  TRY(stage_.attach(device_folder_.get()));
+  return {};
+}
+
+NativeTier::~NativeTier() {
+  guardian_.reset();
+  supply_.close();
+}
+
+const seccomp::Filter& NativeTier::filter(seccomp::Profile profile) {
+  auto [at, fresh] = filters_.try_emplace(profile);
+  if (fresh) at->second = seccomp::compile(profile);
+  return at->second;
+}
+
+// ----------------------------------------------------------------------------------------------
+// launch
+
+Result<void> NativeTier::prepare(const LaunchRequest& request,
+                                 const std::vector<UniqueFd>& folders) {
+  return supply_.prepare(request, folders);
+}
+
+Result<void> NativeTier::send_config(int control, const LaunchRequest& request, const Slot& slot,
+                                     const Nonce& nonce, bool groups, bool oom) {
+  const seccomp::Filter& program = filter(request.profile);
+  const auto rules = landlock_rules(request);
+  wire::InitConfig config{};
+  config.flags = wire::kConfigRaiseOomScore |
+                 (host().landlock_abi > 0 ? wire::kConfigLandlock : 0U) |
+                 (request.scope_sockets && host().landlock_abi >= kLandlockScopesAbi
+                      ? wire::kConfigScopeSockets
+                      : 0U) |
+                 (groups ? wire::kConfigGroups : 0U) | (oom ? wire::kConfigOom : 0U) |
+                 (slot.ids.single() ? wire::kConfigSingleId : 0U);
+  config.filter_count = static_cast<std::uint32_t>(program.size());
+  config.rule_count = static_cast<std::uint32_t>(rules.size());
+  config.open_files = request.limits.open_files;
+  // Without the controller the kernel counts processes per id of the user namespace instead.
+  config.processes = group_roots_.has(Controller::Pids) ? 0 : request.limits.processes;
+  std::memcpy(config.nonce, nonce.data(), nonce.size());
+  std::vector<std::byte> message;
+  const wire::ControlHeader header{wire::kVersion,
+                                   static_cast<std::uint32_t>(wire::ControlKind::Config)};
+  append(message, &header, sizeof(header));
+  append(message, &config, sizeof(config));
+  append(message, program.data(), program.size() * sizeof(sock_filter));
+  for (const Rule& rule : rules) {
+    const wire::LandlockRule head{static_cast<std::uint32_t>(rule.access),
+                                  static_cast<std::uint32_t>(rule.path.size())};
+    append(message, &head, sizeof(head));
+    append(message, rule.path.data(), rule.path.size());
+  }
+  if (message.size() > wire::kControlMax)
+    return failure(Errc::Exhausted, "init's configuration is longer than 64 KiB");
+  return sys::send_message(control, message, {});
+}
+
+// What does not depend on this launch's descriptors.
+ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot) const {
+  ChildPlan plan;
+  plan.place = trimmed() ? "/m" : "/usr";
+  plan.masks = masks_.data();
+  plan.mask_count = masks_.size();
+  plan.read_only = kReadOnly;
+  plan.root_switch = trimmed() ? RootSwitch::Move : RootSwitch::Pivot;
+  plan.kept = trimmed() ? sys::TrimmedView::kHolder : nullptr;
+  plan.hostname = request.hostname.c_str();
+  plan.hostname_size = request.hostname.size();
+  plan.single_id = slot.ids.single();
+  plan.init_uid = slot.ids.single() ? slot.ids.tenant_uid : kInitId;
+  plan.init_gid = slot.ids.single() ? slot.ids.tenant_gid : kInitId;
+  return plan;
+}
+
+Result<sys::Child> NativeTier::clone_child(ChildPlan& plan) {
+  char name[] = "caisson-init";
+  char* argv[] = {name, nullptr};
+  char* envp[] = {nullptr};
+  plan.argv = argv;
+  plan.envp = envp;
+  int pidfd = -1;
+  clone_args arguments{};
+  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWNS |
+                    CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                    (plan.group >= 0 ? CLONE_INTO_CGROUP : 0U);
+  arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  arguments.exit_signal = SIGCHLD;
+  arguments.stack = reinterpret_cast<std::uint64_t>(stack_.get());
+  arguments.stack_size = kChildStack;
+  arguments.cgroup = static_cast<std::uint64_t>(plan.group >= 0 ? plan.group : 0);
+  long pid = -1;
+  int reason = 0;
+  {
+    const SignalsBlocked blocked;
+    pid = sys::raw::clone3_on_stack(arguments, child_main, &plan);
+    reason = errno;
+  }
+  if (pid < 0) return sys_failure("clone", reason);
+  UniqueFd low(pidfd);
+  sys::Child child = sys::Child::adopt(static_cast<pid_t>(pid), TRY(sys::park(std::move(low))));
+  if (plan.failed == ChildStep::None) return child;
+  TRY(child.wait());
+  std::string what = to_string(plan.failed);
+  if (plan.detail != nullptr) what += std::string(" (") + plan.detail + ")";
+  return sys_failure(what, plan.sys_errno);
+}
+
+Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxId& id,
+                                       const LaunchRequest& request,
+                                       const std::vector<UniqueFd>& folders) {
+  const Stage::Scope staged(stage_);
+  const Rootfs rootfs =
+      TRY(build_rootfs(request, slot, folders,
+                       {host(), skeleton_, system_folders_, device_folder_.get(),
+                        home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
+  sys::SocketPair control = TRY(sys::packet_pair());
+  sys::SocketPair stream = TRY(sys::stream_pair());
+  const UniqueFd group = TRY(groups.open_v2());
+  const UniqueFd oom = TRY(groups.open_oom_counter());
+  const std::vector<UniqueFd> tasks = TRY(groups.open_tasks());
+  Nonce nonce{};
+  TRY(sys::random_bytes(nonce));
+  TRY(send_config(control.ours.get(), request, slot, nonce, static_cast<bool>(group),
+                  static_cast<bool>(oom)));
+  const UniqueFd network = TRY(supply_.network());
+
+  LowDescriptors low;
+  std::vector<int> task_numbers;
+  task_numbers.reserve(tasks.size());
+  for (const UniqueFd& file : tasks) task_numbers.push_back(TRY(low.lift(file.get())));
+  std::vector<ChildMount> mounts;
+  mounts.reserve(rootfs.mounts.size());
+  for (const Mounted& mounted : rootfs.mounts) {
+    mounts.push_back({TRY(low.lift(mounted.mount.get())), mounted.target.c_str()});
+  }
+  ChildPlan plan = child_plan(request, slot);
+  plan.tasks = task_numbers.data();
+  plan.task_count = task_numbers.size();
+  plan.mounts = mounts.data();
+  plan.mount_count = mounts.size();
+  plan.network = TRY(low.lift(network.get()));
+  plan.root = TRY(low.lift(rootfs.root.get()));
+  plan.user_namespace = TRY(low.lift(slot.user_namespace.get()));
+  plan.init = TRY(low.lift(init_image_.get()));
+  plan.null = TRY(low.lift(null_.get()));
+  plan.control = TRY(low.lift(control.theirs.get()));
+  plan.stream = TRY(low.lift(stream.theirs.get()));
+  plan.group = TRY(low.lift(group.get()));
+  plan.oom = TRY(low.lift(oom.get()));
+  sys::Child init = TRY(clone_child(plan));
+  UniqueFd parked = TRY(sys::park(std::move(control.ours)));
+  return Launched{
+      Sandbox(id, std::move(slot), std::move(groups), std::move(parked), std::move(init), nonce),
+      std::move(stream.ours)};
+}
+
+Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<UniqueFd> folders) {
+  TRY(check(request));
+  if (folders.size() != request.folders.size()) {
+    return failure(Errc::InvalidArgument, "folders: " + std::to_string(request.folders.size()) +
+                                              " named, " + std::to_string(folders.size()) +
+                                              " descriptors given");
+  }
+  const SandboxId id = TRY(SandboxId::parse(request.id));
+  ReservedSlot reserved = TRY_IN("id range", supply_.reserve(request, folders));
+  Slot slot;
+  slot.index = reserved.slot.index;
+  const auto attempt = [&]() -> Result<Launched> {
+    TRY(supply_.name(slot.index, id));
+    // The groups are made while the slot's namespaces may still be in the making.
+    const IdPlan& ids = reserved.slot.ids;
+    Groups groups =
+        TRY_IN("control group", Groups::create(group_roots_, id, ids.host_uid(kInitId)));
+    TRY_IN("limits", groups.set_limits(request.limits));
+    if (options_.lifetime == Lifetime::OneShot)
+      guardian_ = TRY(Guardian::start(group_roots_, id.str()));
+    slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
+    return launch_in(slot, std::move(groups), id, request, folders);
+  };
+  auto launched = attempt();
+  if (launched) return launched;
+  supply_.take_back(std::move(slot));
+  return std::unexpected(launched.error().within("start sandbox"));
+}
+
+Result<void> NativeTier::destroy(Sandbox sandbox) {
+  Slot slot = TRY(sandbox.destroy());
+  if (guardian_) guardian_->dismiss();
+  supply_.take_back(std::move(slot));
+  return {};
+}
+
+}  // namespace caisson::engine::native

@@ -1,0 +1,55 @@
+// engine/plan.h — what is wished, and what of it this host can hold. Pure: no file, no system call.
+// A limit that somebody declared and that cannot be enforced here is refused by name; a default
+// that nobody asked for is left out and stated in `notes`. Nothing is weakened in silence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/host/features.h"
+#include "engine/launch_request.h"
+#include "policy/capability.h"
+
+namespace caisson::engine {
+
+inline constexpr std::uint32_t kProcessesDefault = 1024;
+inline constexpr int kLandlockAbiMin = 1;
+
+// Which limits must hold. The others are wished for.
+struct Declared {
+  bool memory = false;
+  bool cpu = false;
+  bool cpu_time = false;
+};
+
+struct SandboxSpec {
+  policy::SandboxTier tier = policy::SandboxTier::Native;
+  std::vector<policy::NetworkEgressRule> egress;
+  LaunchRequest request;
+  Declared declared;
+};
+
+// What a capability asks for, without folders: those are the caller's to open. Every limit of it is
+// declared.
+[[nodiscard]] SandboxSpec spec_of(const policy::CapabilityDeclaration& capability);
+
+// Safe defaults for a command without a capability: read-only system, private /tmp and /workspace,
+// no network.
+[[nodiscard]] SandboxSpec default_spec();
+
+struct Plan {
+  LaunchRequest request;
+  std::vector<std::pair<std::string, std::string>>
+      mechanisms;                  // what holds, and by which part of the kernel
+  std::vector<std::string> notes;  // what is left out, and why
+};
+
+[[nodiscard]] Result<Plan> plan(const SandboxSpec& spec, const HostFeatures& host);
+
+[[nodiscard]] std::string to_text(const Plan& plan);
+[[nodiscard]] std::string to_json(const Plan& plan);
+
+}  // namespace caisson::engine
