@@ -1,0 +1,8 @@
+// control — the life of a sandbox: create, execute, destroy. The one interface that doors call.
+// Start at sandbox_manager.h, the library with the names of AumAI Sandbox. local_spec.h turns a
+// capability and the caller's current folder into what the engine launches. Never here: wire
+// formats, terminals, system calls of a launch.
+#pragma once
+
+#include "control/local_spec.h"
+#include "control/sandbox_manager.h"
