@@ -1,0 +1,85 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "cli/cli.h"
+#include "cli/doctor.h"
+
+namespace caisson::cli {
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // empty: not for people
+  int (*run)(std::span<char*>);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "run a command in a new sandbox", run_command},
+    {"validate", "check a capability file", validate_command},
+    {"inspect", "show a live sandbox", inspect_command},
+    {"doctor", "what this host can hold, and what is missing", doctor_command},
+    {"bench", "measure create, exec and destroy on this host", bench_command},
+    {"completion", "print a completion script for bash, zsh or fish", completion_command},
+    {"launcher", "", launcher_command},
+};
+
+void print_help() {
+  fmt::print(
+      "caisson: a computer for an AI agent. Runs untrusted code in a sealed box.\n\n"
+      "usage: caisson COMMAND [OPTION…]\n\n");
+  for (const Command& command : kCommands) {
+    if (!command.summary.empty()) fmt::print("  {:<12} {}\n", command.name, command.summary);
+  }
+  fmt::print(
+      "\n  caisson run -- python3 agent.py          safe defaults: no network, changes are "
+      "discarded\n"
+      "  caisson run --config cap.yaml -- ./tool  what a capability file allows\n"
+      "  caisson COMMAND --help                   the options of one command\n");
+}
+
+// 0, 1 and 2 exist from here on, whoever started us: the first file we open must not become
+// somebody's standard error.
+void have_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+      continue;  // NOLINT(android-cloexec-open): it has it
+  }
+}
+
+}  // namespace
+
+int command(std::span<char*> arguments) {
+  have_standard_descriptors();
+  const std::string_view name = arguments.size() > 1 ? arguments[1] : "";
+  if (name == "--version" || name == "version") {
+    fmt::print("caisson {}\n", CAISSON_VERSION);
+    return kExitOk;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return kExitOk;
+  }
+  for (const Command& one : kCommands) {
+    if (one.name != name) continue;
+    try {
+      return one.run(arguments.subspan(1));
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "caisson {}: bug: {}\n", name, error.what());
+      return kExitSandbox;
+    }
+  }
+  if (name.empty()) {
+    print_help();
+  } else {
+    fmt::print(stderr, "caisson: unknown command '{}'; see caisson --help\n", name);
+  }
+  return kExitUsage;
+}
+
+}  // namespace caisson::cli

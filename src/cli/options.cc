@@ -1,0 +1,33 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/cli.h"
+
+namespace caisson::cli {
+
+std::optional<int> parse(CLI::App& app, std::span<char*> args) {
+  app.name(std::string("caisson ") + args[0]);
+  app.set_version_flag("--version", "caisson " CAISSON_VERSION);
+  try {
+    app.parse(static_cast<int>(args.size()), args.data());
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return kExitOk;
+  } catch (const CLI::CallForVersion&) {
+    fmt::print("caisson {}\n", CAISSON_VERSION);
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    complain(args[0], std::string(error.what()) + "; see caisson " + args[0] + " --help");
+    return kExitUsage;
+  }
+  return std::nullopt;
+}
+
+void complain(const std::string& command, const std::string& message) {
+  fmt::print(stderr, "caisson {}: {}\n", command, message);
+}
+
+}  // namespace caisson::cli

@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/id.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/relay.h"
+#include "cli/run_options.h"
+#include "cli/summary.h"
+#include "cli/terminal.h"
+#include "control/local_spec.h"
+#include "engine/launcher/core.h"
+#include "engine/native/rootless.h"
+#include "engine/plan.h"
+#include "policy/environment.h"
+#include "sys/namespace.h"
+#include "sys/raw.h"
+
+namespace caisson::cli {
+namespace {
+
+constexpr milliseconds kInitLate{250};  // init ends the process at its time; this much later we do
+
+std::vector<std::string> caller_environment() {
+  std::vector<std::string> all;
+  for (char** at = environ; *at != nullptr; ++at) all.emplace_back(*at);
+  return all;
+}
+
+std::string home_folder() {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
+  return home != nullptr ? home : "";
+}
+
+Result<control::LocalSpec> wish(const RunOptions& options) {
+  control::LocalWish wish;
+  wish.capability = options.capability;
+  wish.writable = options.writable;
+  wish.home = home_folder();
+  wish.state_dir = options.state_dir;
+  if (options.show_folder) {
+    char path[PATH_MAX];
+    if (::getcwd(path, sizeof(path)) == nullptr) return sys_failure("current folder", errno);
+    wish.current_folder = path;
+  }
+  control::LocalSpec local = TRY(control::local_spec(wish));
+  engine::SandboxSpec& spec = local.spec;
+  engine::Limits& limits = spec.request.limits;
+  if (options.tier) spec.tier = *options.tier;
+  spec.egress.insert(spec.egress.end(), options.allow.begin(), options.allow.end());
+  if (options.memory_bytes) {
+    limits.memory_bytes = *options.memory_bytes;
+    spec.declared.memory = true;
+    if (!options.disk_bytes && limits.memory_bytes != 0) {
+      limits.disk_bytes = std::max<std::uint64_t>(limits.memory_bytes / 2, 1U << 20U);
+    }
+  }
+  if (options.disk_bytes) limits.disk_bytes = *options.disk_bytes;
+  if (options.processes) limits.processes = *options.processes;
+  if (options.cpu_millis) {
+    limits.cpu_millis = *options.cpu_millis;
+    spec.declared.cpu = true;
+  }
+  if (options.cpu_time_us) {
+    limits.cpu_time_us = *options.cpu_time_us;
+    spec.declared.cpu_time = true;
+  }
+  if (options.uid) spec.request.uid = *options.uid;
+  if (options.gid) spec.request.gid = *options.gid;
+  if (options.workdir) local.workdir = *options.workdir;
+  spec.request.id = TRY(SandboxId::random()).str();
+  return local;
+}
+
+engine::StartOptions start_options(const RunOptions& options, const control::LocalSpec& local,
+                                   bool terminal) {
+  const engine::LaunchRequest& request = local.spec.request;
+  engine::StartOptions start;
+  start.argv = options.command;
+  start.cwd = local.workdir;
+  start.uid = request.uid;
+  start.gid = request.gid;
+  start.env = control::base_environment(request, local.workdir);
+  if (options.capability) {
+    control::set_variables(start.env,
+                           policy::filter_environment(caller_environment(), *options.capability));
+    control::set_variables(start.env, {"PWD=" + local.workdir});
+  }
+  if (terminal) {
+    const char* kind = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): one thread
+    control::set_variables(start.env, {std::string("TERM=") + (kind != nullptr ? kind : "xterm")});
+    const WindowSize size = window_size(STDIN_FILENO);
+    start.rows = size.rows;
+    start.columns = size.columns;
+  }
+  control::set_variables(start.env, options.environment);
+  start.flags = wire::kStartAttach | wire::kStartStdin | wire::kStartKillTree |
+                (terminal ? wire::kStartPty : 0U);
+  start.timeout = options.timeout;
+  return start;
+}
+
+int report_not_started(const RelayOutcome& outcome, const engine::StartOptions& start) {
+  const Error& error = *outcome.not_started;
+  if (outcome.not_started_at == wire::Step::Cwd) {
+    complain("run", "'" + start.cwd + "': " + error.message + "; --workdir names a folder inside");
+    return kExitSandbox;
+  }
+  complain("run", "cannot start '" + start.argv.front() + "': " + error.message);
+  return error.sys_errno == EACCES || error.sys_errno == ENOEXEC ? kExitNotExecutable
+                                                                 : kExitNotFound;
+}
+
+void print_summary(const RunReport& report, Summary summary) {
+  if (summary == Summary::Json) {
+    fmt::print(stderr, "{}\n", summary_json(report));
+    return;
+  }
+  for (const std::string& line : breaches(report)) fmt::print(stderr, "[sandbox] {}\n", line);
+  if (summary == Summary::Text) fmt::print(stderr, "{}\n", summary_text(report));
+}
+
+// A network namespace takes the longest of all that a launch needs: it is begun before anything
+// else, by a helper on another core.
+using Network = std::optional<sys::PendingNamespace>;
+
+Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
+                        const engine::Plan& plan, engine::HostFeatures host, Network network) {
+  const UniqueFd signals = TRY(watch_signals());
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  engine::native::TierOptions tier;
+  tier.host = std::move(host);
+  tier.state_dir = options.state_dir;
+  if (tier.host.privileged) tier.network = std::move(network);
+  const TimePoint begin = Clock::now();
+  auto opened =
+      std::make_unique<engine::LauncherCore>(TRY(engine::LauncherCore::open(std::move(tier))));
+  // Not destroyed: after destroy() there is nothing in it but helpers that are dead already, and
+  // the end of this process reaps them sooner than a destructor.
+  engine::LauncherCore& core = *opened.release();
+  TRY(core.prepare(plan.request, local.folders));
+  const std::string id = plan.request.id;
+  engine::LaunchReply reply = TRY(core.launch(plan.request, std::move(local.folders)));
+  engine::GuestLink link(std::move(reply.stream), reply.nonce);
+  RelayRequest request{start_options(options, local, terminal), terminal, std::nullopt};
+  if (options.timeout.count() > 0) request.give_up = begin + options.timeout + kInitLate;
+  Result<RelayOutcome> outcome = RelayOutcome{};
+  {
+    std::optional<RawTerminal> raw;
+    if (terminal) raw.emplace(STDIN_FILENO);
+    outcome = relay(core, id, link, request, signals.get());
+  }
+  RunReport report;
+  report.status = TRY(core.destroy(id));
+  if (!outcome) return std::unexpected(outcome.error());
+  if (outcome->not_started) return report_not_started(*outcome, request.start);
+  report.sandbox_id = id;
+  report.limits = plan.request.limits;
+  report.timeout = options.timeout;
+  report.duration = duration_cast<milliseconds>(Clock::now() - begin);
+  report.exited = outcome->exited;
+  report.closed_output = outcome->closed_output;
+  report.no_spawn = engine::seccomp::has(plan.request.profile, engine::seccomp::Profile::NoSpawn);
+  print_summary(report, options.summary);
+  return exit_status(report);
+}
+
+Result<int> run(const RunOptions& options, Network network) {
+  engine::HostFeatures host = engine::probe_host();
+  // First, because a folder that is opened belongs to the mount namespace it is opened in.
+  if (!host.privileged && !options.dry_run) TRY(engine::native::enter_outer_namespace(host));
+  control::LocalSpec local = TRY(wish(options));
+  const engine::Plan plan = TRY(engine::plan(local.spec, host));
+  if (options.dry_run) {
+    fmt::print("{}", options.summary == Summary::Json ? engine::to_json(plan) + "\n"
+                                                      : engine::to_text(plan));
+    return kExitOk;
+  }
+  if (options.summary == Summary::Text) {
+    for (const std::string& remark : local.remarks) fmt::print(stderr, "[sandbox] {}\n", remark);
+    for (const std::string& note : plan.notes) fmt::print(stderr, "[sandbox] note: {}\n", note);
+  }
+  return run_planned(options, std::move(local), plan, std::move(host), std::move(network));
+}
+
+}  // namespace
+
+int run_command(std::span<char*> args) {
+  // What a stranger left open is not ours to hand on, and would take the low numbers that a launch
+  // needs.
+  (void)sys::raw::close_range(STDERR_FILENO + 1, ~0U, 0);
+  Network network;
+  if (::geteuid() == 0) {
+    if (auto begun = sys::PendingNamespace::start_network()) network = std::move(*begun);
+  }
+  const auto options = parse_run_options(args);
+  if (!options) return options.error();
+  const auto status = run(*options, std::move(network));
+  if (status) return *status;
+  complain(args[0], status.error().message);
+  return status.error().code == Errc::InvalidArgument ? kExitUsage : kExitSandbox;
+}
+
+}  // namespace caisson::cli
