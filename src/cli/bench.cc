@@ -175,6 +175,7 @@ Result<double> measure_throughput(control::SandboxManager& manager, int threads)
   std::atomic<bool> failed = false;
   const TimePoint begin = Clock::now();
   std::vector<std::jthread> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) {
     workers.emplace_back([&] {
       while (Clock::now() - begin < kThroughputTime && !failed) {
@@ -208,6 +209,7 @@ Result<double> memory_available() {
 Result<void> measure_crowd(control::SandboxManager& manager, int live, Report& report) {
   const double before = TRY(memory_available());
   std::vector<std::string> crowd;
+  crowd.reserve(static_cast<std::size_t>(live));
   for (int i = 0; i < live; ++i) {
     crowd.push_back(TRY(manager.create_sandbox(usual_spec())));
   }
