@@ -26,18 +26,27 @@ std::set<pid_t> tenants(Box& box) {
   return all;
 }
 
-// Nothing of the exec is left when the call returns: this is looked at once, without waiting.
+// Nothing of the exec is left when the call returns: this is looked at once, without waiting. A run
+// in which the tree did not even stand before the time was over says nothing: it is run again with
+// more time.
 TEST(P22, EverythingIsDeadWhenTheTimeIsOver) {
   Box box(debuggable);
   double latest = 0;
-  for (int run = 0; run < kRuns; ++run) {
-    constexpr milliseconds kTimeout{120};
-    const auto result = box.run({payload("hydra")}, within(kTimeout));
+  milliseconds timeout{120};
+  constexpr milliseconds kTimeoutMax{8000};
+  for (int run = 0; run < kRuns;) {
+    const auto result = box.run({payload("hydra")}, within(timeout));
     ASSERT_EQ(tenants(box), std::set<pid_t>{}) << "run " << run;
     EXPECT_TRUE(result.timed_out);
     EXPECT_EQ(result.exit_code, 137);
-    EXPECT_EQ(result.out, "standing\n") << "run " << run;
-    latest = std::max(latest, result.duration_ms - static_cast<double>(kTimeout.count()));
+    latest = std::max(latest, result.duration_ms - static_cast<double>(timeout.count()));
+    if (result.out == "standing\n") {
+      ++run;
+      continue;
+    }
+    ASSERT_EQ(result.out, "") << "run " << run;
+    timeout *= 2;
+    ASSERT_LE(timeout, kTimeoutMax) << "the tree never stands";
   }
   EXPECT_LT(latest, kLateMs);
   RecordProperty("latest_ms", std::to_string(latest));
@@ -184,13 +193,17 @@ TEST(P22, ThawGoesOnWhereFreezeStopped) {
   Box box;
   auto running = std::async(std::launch::async, [&] {
     return box.python(
-        "import os, time\nopen('/tmp/up', 'w').close()\n"
-        "while not os.path.exists('/tmp/go'): time.sleep(0.01)\nprint('done')");
+        "import os\nopen('/tmp/up', 'w').close()\n"
+        "while not os.path.exists('/tmp/go'): pass\nprint('done')");
   });
   ASSERT_TRUE(eventually([&] { return box.session().stat({1000, 1000}, "/tmp/up").has_value(); }));
   ASSERT_TRUE(manager().freeze(box.id()));
-  const std::uint64_t used = box.status().usage.cpu_time_us;
-  EXPECT_EQ(box.status().usage.cpu_time_us, used);
+  // It never sleeps, so its time stands still only in the freezer; the kernel's books may close a
+  // moment later.
+  EXPECT_TRUE(eventually([&] {
+    const std::uint64_t used = box.status().usage.cpu_time_us;
+    return box.status().usage.cpu_time_us == used;
+  }));
   ASSERT_TRUE(manager().thaw(box.id()));
   EXPECT_TRUE(box.session().write_file({1000, 1000}, "/tmp/go", ""));
   EXPECT_EQ(running.get().out, "done\n");
