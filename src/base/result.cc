@@ -17,16 +17,24 @@ std::string_view to_string(Errc code) noexcept {
       return "AlreadyExists";
     case Errc::Denied:
       return "Denied";
+    case Errc::Unauthenticated:
+      return "Unauthenticated";
     case Errc::Unsupported:
       return "Unsupported";
     case Errc::Exhausted:
       return "Exhausted";
+    case Errc::TooLarge:
+      return "TooLarge";
     case Errc::TimedOut:
       return "TimedOut";
     case Errc::Busy:
       return "Busy";
     case Errc::Gone:
       return "Gone";
+    case Errc::LauncherGone:
+      return "LauncherGone";
+    case Errc::StoreFull:
+      return "StoreFull";
     case Errc::Protocol:
       return "Protocol";
     case Errc::Internal:
@@ -36,11 +44,15 @@ std::string_view to_string(Errc code) noexcept {
 }
 
 Error Error::within(std::string_view outer) const {
-  return Error{code, std::string(outer) + ": " + message, sys_errno};
+  return Error{code, std::string(outer) + ": " + message, sys_errno, field};
 }
 
 std::unexpected<Error> failure(Errc code, std::string message) {
   return std::unexpected(Error{code, std::move(message), 0});
+}
+
+std::unexpected<Error> bad_field(std::string field, std::string message) {
+  return std::unexpected(Error{Errc::InvalidArgument, std::move(message), 0, std::move(field)});
 }
 
 namespace {

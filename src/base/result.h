@@ -19,11 +19,15 @@ enum class Errc : std::uint8_t {
   NotFound,         // no such sandbox, process, file or program
   AlreadyExists,    // an id or name that is taken
   Denied,           // a policy or the kernel says no
+  Unauthenticated,  // nobody we know is calling
   Unsupported,      // this host, tier or version cannot enforce or do it
   Exhausted,        // a limit with a name is reached
+  TooLarge,         // what was sent or asked for is beyond a limit of size
   TimedOut,         // a deadline passed
   Busy,             // the object's state forbids it now; trying later may work
-  Gone,             // the sandbox, its init or the launcher ended while we waited
+  Gone,             // the sandbox or its init ended while we waited
+  LauncherGone,     // nobody is there to make or reach sandboxes
+  StoreFull,        // the record cannot be written, so nothing may be done
   Protocol,         // a peer sent bytes that are not in the protocol
   Internal,         // a system call failed that should not have
 };
@@ -34,6 +38,8 @@ struct Error {
   Errc code = Errc::Internal;
   std::string message;  // outermost first: "create sb_7: mount tmpfs on /tmp: Permission denied"
   int sys_errno = 0;    // 0 when no system call was involved
+  std::string
+      field{};  // which part of the caller's input is wrong, "resource_limits.cpu"; or empty
 
   // The same failure, one caller further out.
   [[nodiscard]] Error within(std::string_view outer) const;
@@ -45,6 +51,9 @@ template <class T>
 using Result = std::expected<T, Error>;
 
 [[nodiscard]] std::unexpected<Error> failure(Errc code, std::string message);
+
+// Bad input, with the place where it stood.
+[[nodiscard]] std::unexpected<Error> bad_field(std::string field, std::string message);
 
 // A failed system call: the message ends in the errno's text and the code follows from the errno.
 [[nodiscard]] std::unexpected<Error> sys_failure(std::string_view what, int sys_errno);

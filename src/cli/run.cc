@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -14,6 +15,7 @@
 #include "cli/terminal.h"
 #include "control/local_spec.h"
 #include "engine/launcher/core.h"
+#include "engine/native/head_start.h"
 #include "engine/native/rootless.h"
 #include "engine/plan.h"
 #include "policy/environment.h"
@@ -98,7 +100,8 @@ engine::StartOptions start_options(const RunOptions& options, const control::Loc
     start.columns = size.columns;
   }
   control::set_variables(start.env, options.environment);
-  start.flags = wire::kStartAttach | wire::kStartStdin | wire::kStartKillTree |
+  // Quiet: what matters is the first output or the end, and each word from init wakes us.
+  start.flags = wire::kStartAttach | wire::kStartStdin | wire::kStartKillTree | wire::kStartQuiet |
                 (terminal ? wire::kStartPty : 0U);
   start.timeout = options.timeout;
   return start;
@@ -124,18 +127,25 @@ void print_summary(const RunReport& report, Summary summary) {
   if (summary == Summary::Text) fmt::print(stderr, "{}\n", summary_text(report));
 }
 
-// A network namespace takes the longest of all that a launch needs: it is begun before anything
-// else, by a helper on another core.
-using Network = std::optional<sys::PendingNamespace>;
+using HeadStart = std::unique_ptr<engine::native::HeadStart>;
+
+// Its owner is to be the tenant inside; who that is, a capability file may still change.
+std::optional<engine::native::FolderOwner> shown_folder_owner(const RunOptions& options) {
+  struct stat facts{};
+  if (!options.show_folder || ::stat(".", &facts) != 0) return std::nullopt;
+  const engine::LaunchRequest usual;
+  return engine::native::FolderOwner{facts.st_uid, facts.st_gid, options.uid.value_or(usual.uid),
+                                     options.gid.value_or(usual.gid)};
+}
 
 Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
-                        const engine::Plan& plan, engine::HostFeatures host, Network network) {
+                        const engine::Plan& plan, engine::HostFeatures host, HeadStart head_start) {
   const UniqueFd signals = TRY(watch_signals());
   const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   engine::native::TierOptions tier;
   tier.host = std::move(host);
   tier.state_dir = options.state_dir;
-  if (tier.host.privileged) tier.network = std::move(network);
+  tier.head_start = std::move(head_start);
   const TimePoint begin = Clock::now();
   auto opened =
       std::make_unique<engine::LauncherCore>(TRY(engine::LauncherCore::open(std::move(tier))));
@@ -155,7 +165,9 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
     outcome = relay(core, id, link, request, signals.get());
   }
   RunReport report;
-  report.status = TRY(core.destroy(id));
+  // A command that has ended has taken its tree along: what is left is an init without work.
+  const bool orderly = outcome && outcome->exited && outcome->closed_output.empty();
+  report.status = TRY(orderly ? core.leave(id) : core.destroy(id));
   if (!outcome) return std::unexpected(outcome.error());
   if (outcome->not_started) return report_not_started(*outcome, request.start);
   report.sandbox_id = id;
@@ -169,9 +181,13 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   return exit_status(report);
 }
 
-Result<int> run(const RunOptions& options, Network network) {
+Result<int> run(const RunOptions& options) {
+  HeadStart head_start;
+  if (::geteuid() == 0 && !options.dry_run)
+    head_start = engine::native::HeadStart::begin(options.state_dir, shown_folder_owner(options));
   engine::HostFeatures host = engine::probe_host();
   // First, because a folder that is opened belongs to the mount namespace it is opened in.
+  if (!host.privileged) head_start.reset();  // entering a user namespace takes a single thread
   if (!host.privileged && !options.dry_run) TRY(engine::native::enter_outer_namespace(host));
   control::LocalSpec local = TRY(wish(options));
   const engine::Plan plan = TRY(engine::plan(local.spec, host));
@@ -184,7 +200,7 @@ Result<int> run(const RunOptions& options, Network network) {
     for (const std::string& remark : local.remarks) fmt::print(stderr, "[sandbox] {}\n", remark);
     for (const std::string& note : plan.notes) fmt::print(stderr, "[sandbox] note: {}\n", note);
   }
-  return run_planned(options, std::move(local), plan, std::move(host), std::move(network));
+  return run_planned(options, std::move(local), plan, std::move(host), std::move(head_start));
 }
 
 }  // namespace
@@ -193,13 +209,9 @@ int run_command(std::span<char*> args) {
   // What a stranger left open is not ours to hand on, and would take the low numbers that a launch
   // needs.
   (void)sys::raw::close_range(STDERR_FILENO + 1, ~0U, 0);
-  Network network;
-  if (::geteuid() == 0) {
-    if (auto begun = sys::PendingNamespace::start_network()) network = std::move(*begun);
-  }
   const auto options = parse_run_options(args);
   if (!options) return options.error();
-  const auto status = run(*options, std::move(network));
+  const auto status = run(*options);
   if (status) return *status;
   complain(args[0], status.error().message);
   return status.error().code == Errc::InvalidArgument ? kExitUsage : kExitSandbox;

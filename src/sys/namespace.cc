@@ -5,8 +5,10 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,7 +21,7 @@
 
 namespace caisson::sys {
 
-enum class Preparation : std::uint8_t { Nothing, RefuseNested, Loopback };
+enum class Preparation : std::uint8_t { Nothing, RefuseNested, Loopback, LoopbackAndMounts };
 
 // Read by the helper while we go on: nobody changes it, or moves it, until the helper is reaped.
 struct PendingNamespace::Helper {
@@ -57,6 +59,18 @@ bool bring_loopback_up() noexcept {
   return up && write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
 }
 
+// A new root in which there is one folder and nothing of the host: a read-only tmpfs, put on any
+// folder and pivoted to.
+bool leave_the_hosts_mounts() noexcept {
+  if (::unshare(CLONE_NEWNS) != 0) return false;
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (::mount("tmpfs", "/usr", "tmpfs", kFlags, "mode=0755,size=4k,nr_inodes=4") != 0) return false;
+  if (::chdir("/usr") != 0 || ::mkdir(PendingNamespace::kEmptyFolder + 1, 0755) != 0) return false;
+  return raw::pivot_root(".", ".") == 0 && ::umount2(".", MNT_DETACH) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY | kFlags, nullptr) == 0;
+}
+
 bool prepare(Preparation what) noexcept {
   switch (what) {
     case Preparation::Nothing:
@@ -67,6 +81,8 @@ bool prepare(Preparation what) noexcept {
     // it, for a third of a millisecond, and that need not be the launcher.
     case Preparation::Loopback:
       return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up();
+    case Preparation::LoopbackAndMounts:
+      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up() && leave_the_hosts_mounts();
   }
   return false;
 }
@@ -136,10 +152,11 @@ Result<PendingNamespace> PendingNamespace::start_user(const IdMap& users, const 
   return pending;
 }
 
-Result<PendingNamespace> PendingNamespace::start_network() {
+Result<PendingNamespace> PendingNamespace::start_network(Mounts mounts) {
   PendingNamespace pending;
   pending.helper_ = std::make_unique_for_overwrite<Helper>();
-  pending.helper_->preparation = Preparation::Loopback;
+  pending.helper_->preparation =
+      mounts == Mounts::Empty ? Preparation::LoopbackAndMounts : Preparation::Loopback;
   pending.link_ = "/ns/net";
   TRY(pending.launch(0));
   if (::write(pending.go_.get(), &kDone, 1) != 1)
@@ -152,7 +169,8 @@ PendingNamespace::PendingNamespace(PendingNamespace&&) noexcept = default;
 PendingNamespace& PendingNamespace::operator=(PendingNamespace&&) noexcept = default;
 PendingNamespace::~PendingNamespace() = default;
 
-Result<UniqueFd> PendingNamespace::finish() {
+Result<void> PendingNamespace::wait() {
+  if (ready_ || helper_->preparation == Preparation::Nothing) return {};
   char word = kFailed;
   if (::read(report_.get(), &word, 1) != 1) return sys_failure("prepare a namespace", errno);
   if (word != kDone) {
@@ -160,11 +178,31 @@ Result<UniqueFd> PendingNamespace::finish() {
         Errc::Unsupported,
         std::string("prepare a namespace: its settings could not be written (") + link_ + ")");
   }
+  ready_ = true;
+  return {};
+}
+
+Result<UniqueFd> PendingNamespace::mounts() {
+  TRY(wait());
+  return open_at(AT_FDCWD, "/proc/" + std::to_string(child_.pid()) + "/ns/mnt", O_RDONLY);
+}
+
+Result<UniqueFd> PendingNamespace::finish() {
+  TRY(wait());
   UniqueFd made = TRY(open_at(AT_FDCWD, "/proc/" + std::to_string(child_.pid()) + link_, O_RDONLY));
   (void)child_.signal(SIGKILL);  // it dies while the caller goes on; the destructor reaps it
   go_.reset();
   report_.reset();
   return made;
+}
+
+Result<Surroundings> enter_new_surroundings() {
+  // Opened before: there is no /proc in the new ones.
+  const UniqueFd own = TRY(open_at(AT_FDCWD, "/proc/thread-self/ns", O_RDONLY | O_DIRECTORY));
+  if (!prepare(Preparation::LoopbackAndMounts))
+    return sys_failure("new network and mount namespaces", errno);
+  return Surroundings{TRY(open_at(own.get(), "net", O_RDONLY)),
+                      TRY(open_at(own.get(), "mnt", O_RDONLY))};
 }
 
 MountNamespaceVisit::MountNamespaceVisit(int there, int back) noexcept : back_(back) {

@@ -26,6 +26,8 @@ struct IdMapping {
 };
 using IdMap = std::vector<IdMapping>;
 
+enum class Mounts : std::uint8_t { Shared, Empty };
+
 enum class NestedNamespaces : std::uint8_t { Allowed, Refused };
 
 class PendingNamespace {
@@ -34,8 +36,11 @@ class PendingNamespace {
   // there can nest.
   [[nodiscard]] static Result<PendingNamespace> start_user(const IdMap& users, const IdMap& groups,
                                                            NestedNamespaces nested);
-  // Nothing but lo, which is up, and every port open to unprivileged programs.
-  [[nodiscard]] static Result<PendingNamespace> start_network();
+  // Nothing but lo, which is up, and every port open to unprivileged programs. With it, where
+  // wanted, a mount namespace that holds nothing but one empty folder, kEmptyFolder: who enters it
+  // has nothing of the host to copy and nothing to take off, which costs the kernel a grace period.
+  static constexpr const char* kEmptyFolder = "/m";
+  [[nodiscard]] static Result<PendingNamespace> start_network(Mounts mounts);
 
   PendingNamespace(PendingNamespace&&) noexcept;
   PendingNamespace& operator=(PendingNamespace&&) noexcept;
@@ -46,11 +51,14 @@ class PendingNamespace {
   // Waits until it is prepared and returns its descriptor. Once. The helper may still be dying
   // then: keep the object until there is time to reap it.
   [[nodiscard]] Result<UniqueFd> finish();
+  // The empty mount namespace, before finish(). Waits too.
+  [[nodiscard]] Result<UniqueFd> mounts();
 
  private:
   struct Helper;
   PendingNamespace();
   [[nodiscard]] Result<void> launch(std::uint64_t flags);
+  [[nodiscard]] Result<void> wait();
 
   // The helper runs on `helper_`'s stack: it must be reaped before that goes, so it stands below.
   std::unique_ptr<Helper> helper_;
@@ -58,7 +66,15 @@ class PendingNamespace {
   UniqueFd report_;
   Child child_;
   const char* link_ = "";
+  bool ready_ = false;
 };
+
+// The same for the calling thread, which leaves the host's network and mounts for good.
+struct Surroundings {
+  UniqueFd network;
+  UniqueFd mounts;
+};
+[[nodiscard]] Result<Surroundings> enter_new_surroundings();
 
 // While it lives the calling process looks at the mounts of another namespace. It comes back to the
 // root of its own.

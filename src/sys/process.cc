@@ -1,6 +1,7 @@
 #include "sys/process.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -65,6 +66,8 @@ Result<ExitStatus> Child::wait() {
 }
 
 Result<std::optional<ExitStatus>> Child::try_wait() { return reap(WNOHANG); }
+
+void refuse_tracing() noexcept { (void)::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 Result<bool> wait_ready(int fd, short events, std::optional<TimePoint> deadline) {
   for (;;) {

@@ -45,6 +45,9 @@ class Child {
   UniqueFd pidfd_;
 };
 
+// From here on no other process of the same id may look into this one.
+void refuse_tracing() noexcept;
+
 // True when `fd` became ready for `events` before the deadline; no deadline waits for ever.
 [[nodiscard]] Result<bool> wait_ready(int fd, short events, std::optional<TimePoint> deadline);
 

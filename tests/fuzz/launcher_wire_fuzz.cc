@@ -67,10 +67,22 @@ void read_reply(std::uint8_t kind, wire::Reader& reader) {
   } else if (kind == 3) {
     const engine::Record record = wire::read_record(reader);
     if (reader.finish()) require(again(record, wire::read_record) == record);
-  } else {
+  } else if (kind == 4) {
     const caisson::Error error = wire::read_error(reader);
     require(error.code <= caisson::Errc::Internal);
     if (reader.finish()) require(again(error, wire::read_error) == error);
+  } else if (kind == 5) {
+    const wire::Greeting greeting = wire::read_greeting(reader);
+    if (reader.finish()) require(again(greeting, wire::read_greeting) == greeting);
+  } else if (kind == 6) {
+    const wire::LivingPage page = wire::read_page(reader);
+    require(page.sandboxes.size() <= wire::kLivingPerMessageMax);
+    if (!reader.finish()) return;
+    for (const engine::Living& one : page.sandboxes) require(again(one, wire::read_living) == one);
+  } else {
+    const wire::EndedNote note = wire::read_ended(reader);
+    require(note.status.end <= engine::EndReason::OutOfMemory);
+    if (reader.finish()) require(again(note, wire::read_ended).id == note.id);
   }
 }
 
@@ -78,7 +90,7 @@ void read_reply(std::uint8_t kind, wire::Reader& reader) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 1 || size > wire::kMessageBytesMax) return 0;
-  const std::uint8_t kind = data[0] % 5;
+  const std::uint8_t kind = data[0] % 8;
   wire::Reader reader(std::as_bytes(std::span(data + 1, size - 1)));
   if (kind == 0) {
     read_request(reader);

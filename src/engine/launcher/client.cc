@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/launcher/rendezvous.h"
 #include "sys/file.h"
 #include "sys/raw.h"
 #include "sys/socket.h"
@@ -53,11 +54,24 @@ Result<std::unique_ptr<LauncherClient>> LauncherClient::spawn(const std::string&
   std::unique_ptr<LauncherClient> client(
       new LauncherClient(sys::Child::adopt(pid, std::move(pidfd)), std::move(pair.ours)));
   pair.theirs.reset();
-  const auto greeting = client->ask(launcher_wire::Request::Hello,
-                                    client->begin(launcher_wire::Request::Hello).take(), {});
-  if (!greeting)
-    return std::unexpected(greeting.error().within("'" + program + " launcher' does not answer"));
+  TRY_IN("'" + program + " launcher' does not answer", client->greet(std::nullopt));
   return client;
+}
+
+Result<std::unique_ptr<LauncherClient>> LauncherClient::attach(const std::string& socket,
+                                                               TimePoint deadline) {
+  UniqueFd connected = TRY(connect_launcher(socket));
+  std::unique_ptr<LauncherClient> client(new LauncherClient({}, std::move(connected)));
+  TRY_IN("the launcher at " + socket, client->greet(deadline));
+  return client;
+}
+
+Result<void> LauncherClient::greet(std::optional<TimePoint> deadline) {
+  const sys::Message answer = TRY(ask(launcher_wire::Request::Hello,
+                                      begin(launcher_wire::Request::Hello).take(), {}, deadline));
+  launcher_wire::Reader reader(answer.bytes);
+  greeting_ = launcher_wire::read_greeting(reader);
+  return reader.finish();
 }
 
 LauncherClient::~LauncherClient() {
@@ -66,13 +80,22 @@ LauncherClient::~LauncherClient() {
 }
 
 launcher_wire::Writer LauncherClient::begin(launcher_wire::Request kind) {
-  launcher_wire::Header header;
-  header.kind = static_cast<std::uint32_t>(kind);
-  return launcher_wire::Writer(header);
+  return launcher_wire::begin(kind);
+}
+
+// The next message, whatever it is.
+Result<sys::Message> LauncherClient::receive(std::optional<TimePoint> deadline) {
+  if (!TRY(sys::wait_ready(socket_.get(), POLLIN, deadline)))
+    return failure(Errc::LauncherGone, "no answer in time");
+  auto message = sys::receive_message(socket_.get(), launcher_wire::kMessageBytesMax);
+  if (!message && message.error().code != Errc::Gone) return message;
+  if (!message || message->bytes.empty()) return failure(Errc::Gone, "the launcher is gone");
+  return message;
 }
 
 Result<sys::Message> LauncherClient::ask(launcher_wire::Request kind, launcher_wire::Bytes message,
-                                         std::span<const int> fds) {
+                                         std::span<const int> fds,
+                                         std::optional<TimePoint> deadline) {
   if (message.size() > launcher_wire::kMessageBytesMax)
     return failure(Errc::Exhausted, "launcher: the request is longer than 64 KiB");
   const std::scoped_lock lock(mutex_);
@@ -81,16 +104,21 @@ Result<sys::Message> LauncherClient::ask(launcher_wire::Request kind, launcher_w
               sizeof(sequence));
   const auto sent = sys::send_message(socket_.get(), message, fds);
   if (!sent) return failure(Errc::Gone, "the launcher is gone: " + sent.error().message);
-  sys::Message reply = TRY(sys::receive_message(socket_.get(), launcher_wire::kMessageBytesMax));
-  if (reply.bytes.empty()) return failure(Errc::Gone, "the launcher is gone");
-  launcher_wire::Reader reader(reply.bytes);
-  const auto header = reader.get<launcher_wire::Header>();
-  if (header.sequence != sequence || header.kind != static_cast<std::uint32_t>(kind)) {
-    return failure(Errc::Protocol, "launcher: the answer belongs to another question");
+  for (;;) {
+    sys::Message reply = TRY(receive(deadline));
+    launcher_wire::Reader reader(reply.bytes);
+    const auto header = reader.get<launcher_wire::Header>();
+    if (header.kind == static_cast<std::uint32_t>(launcher_wire::Request::Ended)) {
+      ended_.push_back(launcher_wire::read_ended(reader));
+      if (ended_.size() > kSandboxesMax) ended_.pop_front();
+      continue;
+    }
+    if (header.sequence != sequence || header.kind != static_cast<std::uint32_t>(kind))
+      return failure(Errc::Protocol, "launcher: the answer belongs to another question");
+    if (header.failed != 0) return std::unexpected(launcher_wire::read_error(reader));
+    reply.bytes.erase(reply.bytes.begin(), reply.bytes.begin() + sizeof(launcher_wire::Header));
+    return reply;
   }
-  if (header.failed != 0) return std::unexpected(launcher_wire::read_error(reader));
-  reply.bytes.erase(reply.bytes.begin(), reply.bytes.begin() + sizeof(launcher_wire::Header));
-  return reply;
 }
 
 Result<sys::Message> LauncherClient::ask_about(launcher_wire::Request kind, const std::string& id) {
@@ -121,9 +149,65 @@ Result<LaunchReply> LauncherClient::launch(const LaunchRequest& request,
 }
 
 Result<UniqueFd> LauncherClient::connect(const std::string& id) {
+  return std::move(TRY(join(id)).first);
+}
+
+Result<std::pair<UniqueFd, Nonce>> LauncherClient::join(const std::string& id) {
   sys::Message answer = TRY(ask_about(launcher_wire::Request::Connect, id));
+  launcher_wire::Reader reader(answer.bytes);
+  const auto nonce = reader.get<Nonce>();
+  TRY(reader.finish());
   if (answer.fds.size() != 1) return failure(Errc::Protocol, "launcher: no stream came");
+  return std::pair(std::move(answer.fds.front()), nonce);
+}
+
+Result<std::vector<Living>> LauncherClient::living() {
+  std::vector<Living> all;
+  for (std::string after;;) {
+    const sys::Message answer = TRY(ask_about(launcher_wire::Request::Living, after));
+    launcher_wire::Reader reader(answer.bytes);
+    launcher_wire::LivingPage page = launcher_wire::read_page(reader);
+    TRY(reader.finish());
+    for (Living& one : page.sandboxes) all.push_back(std::move(one));
+    if (!page.more) return all;
+    if (page.sandboxes.empty() || all.size() > kSandboxesMax)
+      return failure(Errc::Protocol, "launcher: a list without an end");
+    after = all.back().id;
+  }
+}
+
+Result<UniqueFd> LauncherClient::socket_inside(const std::string& id, int family) {
+  auto writer = begin(launcher_wire::Request::SocketInside);
+  writer.put_string(id).put(static_cast<std::int32_t>(family));
+  sys::Message answer = TRY(ask(launcher_wire::Request::SocketInside, writer.take(), {}));
+  if (answer.fds.size() != 1) return failure(Errc::Protocol, "launcher: no socket came");
   return std::move(answer.fds.front());
+}
+
+Result<void> LauncherClient::stop() {
+  TRY(ask(launcher_wire::Request::Stop, begin(launcher_wire::Request::Stop).take(), {}));
+  return {};
+}
+
+Result<void> LauncherClient::watch() {
+  TRY(ask(launcher_wire::Request::Watch, begin(launcher_wire::Request::Watch).take(), {}));
+  return {};
+}
+
+Result<launcher_wire::EndedNote> LauncherClient::next_ended(TimePoint deadline) {
+  const std::scoped_lock lock(mutex_);
+  if (ended_.empty()) {
+    const sys::Message message = TRY(receive(deadline));
+    launcher_wire::Reader reader(message.bytes);
+    const auto header = reader.get<launcher_wire::Header>();
+    if (header.kind != static_cast<std::uint32_t>(launcher_wire::Request::Ended))
+      return failure(Errc::Protocol, "launcher: an answer that nobody asked for");
+    ended_.push_back(launcher_wire::read_ended(reader));
+    TRY(reader.finish());
+  }
+  launcher_wire::EndedNote note = std::move(ended_.front());
+  ended_.pop_front();
+  return note;
 }
 
 Result<Status> LauncherClient::destroy(const std::string& id) {

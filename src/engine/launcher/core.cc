@@ -66,7 +66,8 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
                                                         std::nullopt,
                                                         EndReason::Running,
                                                         false,
-                                                        {}});
+                                                        {},
+                                                        reply.record});
   CAISSON_ASSERT(fresh);
   arm(at->second);
   return reply;
@@ -161,10 +162,11 @@ void LauncherCore::disarm(Live& live) {
 // over its limit earlier than remaining/c from now, so that is when we look again.
 void LauncherCore::arm(Live& live) {
   disarm(live);
-  if (live.end != EndReason::Running || live.frozen) return;
+  if (live.end != EndReason::Running) return;
   std::optional<TimePoint> due;
   if (live.limits.life_us != 0) due = live.started + microseconds(live.limits.life_us);
-  if (live.limits.cpu_time_us != 0) {
+  // Who is frozen grows older, but uses no processor.
+  if (live.limits.cpu_time_us != 0 && !live.frozen) {
     const auto used = live.sandbox.groups().cpu_time_us();
     const std::uint64_t done = used ? *used : 0;
     const std::uint64_t left = live.limits.cpu_time_us > done ? live.limits.cpu_time_us - done : 0;
@@ -240,6 +242,15 @@ Result<Status> LauncherCore::destroy(const std::string& id) {
   native::Sandbox sandbox = std::move(live->sandbox);
   live_.erase(id);
   TRY_IN("destroy " + id, tier_->destroy(std::move(sandbox)));
+  return status;
+}
+
+Result<Status> LauncherCore::leave(const std::string& id) {
+  Live* live = TRY(find(id));
+  if (!tier_->guarded() || live->end != EndReason::Running) return destroy(id);
+  Status status{EndReason::Destroyed, false, {}, {}};
+  const auto usage = live->sandbox.groups().usage();
+  if (usage) status.usage = *usage;
   return status;
 }
 

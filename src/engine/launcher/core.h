@@ -20,26 +20,13 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/launch_request.h"
+#include "engine/launcher/living.h"
 #include "engine/native/tier.h"
 #include "engine/usage.h"
 
 namespace caisson::engine {
 
 inline constexpr std::size_t kSandboxesMax = 4096;  // of one launcher
-
-// What holds for a sandbox: chosen by the launcher from what the host has, never by the caller.
-struct Record {
-  std::string tier = "native";
-  std::string kernel;
-  int landlock_abi = 0;
-  std::string seccomp;  // fingerprint of the filter
-  std::string groups;   // "v2", "v2 membership, v1 limits", "none"
-  std::string quota = "tmpfs";
-  std::string ids;  // "slot", "sub-ids", "single id"
-  std::string network = "lo only";
-
-  friend bool operator==(const Record&, const Record&) = default;
-};
 
 struct LaunchReply {
   std::string id;
@@ -69,12 +56,25 @@ class LauncherCore {
                                            std::vector<UniqueFd> folders);
   [[nodiscard]] Result<UniqueFd> connect(const std::string& id);
   [[nodiscard]] Result<Status> destroy(const std::string& id);
+  // destroy() for a single run that ends now: says what was used and leaves the rest to its
+  // guardian, where there is one. The caller must not destroy this object any more.
+  [[nodiscard]] Result<Status> leave(const std::string& id);
   [[nodiscard]] Result<void> freeze(const std::string& id);
   [[nodiscard]] Result<void> thaw(const std::string& id);
   [[nodiscard]] Result<void> set_limits(const std::string& id, const Limits& limits);
   [[nodiscard]] Result<Status> status(const std::string& id);
   [[nodiscard]] std::vector<std::string> list() const;
+  [[nodiscard]] std::size_t count() const noexcept { return live_.size(); }
   [[nodiscard]] Result<void> kill(const std::string& id, EndReason reason);
+
+  // For one who serves many, in core_many.cc: at most `max` sandboxes whose ids come after `after`,
+  // in order; what init must show; a TCP socket in a sandbox's network; the pidfd of its init, -1
+  // once that was reaped.
+  [[nodiscard]] std::vector<Living> living(const std::string& after, std::size_t max);
+  [[nodiscard]] Result<Nonce> nonce(const std::string& id);
+  [[nodiscard]] Result<UniqueFd> socket_inside(const std::string& id, int family);
+  [[nodiscard]] int pidfd(const std::string& id) const noexcept;
+  [[nodiscard]] Result<void> sweep() { return tier_->sweep(); }
 
   // When tick() is due next, and what it does: ends what is over its time, reaps what has ended.
   [[nodiscard]] std::optional<TimePoint> next_check() const;
@@ -95,6 +95,7 @@ class LauncherCore {
     EndReason end = EndReason::Running;
     bool frozen = false;
     std::string detail;
+    Record record;
   };
 
   // A sandbox that nobody has asked for yet: made in idle time, handed out when a request fits.

@@ -1,8 +1,13 @@
 #include "engine/launcher/serve.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "engine/launcher/wire.h"
+#include "sys/file.h"
 #include "sys/process.h"
 
 namespace caisson::engine {
@@ -12,42 +17,67 @@ using launcher_wire::Reader;
 using launcher_wire::Request;
 using launcher_wire::Writer;
 
-// Each writes the body of its reply into `writer`, and may hand out one descriptor.
-Result<UniqueFd> on_launch(LauncherCore& core, Reader& reader, std::vector<UniqueFd> fds,
-                           Writer& writer) {
-  const LaunchRequest request = launcher_wire::read_launch_request(reader);
-  TRY(reader.finish());
-  LaunchReply reply = TRY(core.launch(request, std::move(fds)));
-  writer.put_string(reply.id).put(reply.nonce).put(static_cast<std::int32_t>(reply.init_pid));
-  launcher_wire::write(writer, reply.record);
+// One request on its way to a reply: what it may ask for, what is left to read of it, where the
+// reply goes.
+struct Job {
+  LauncherCore& core;
+  const Ceiling& ceiling;
+  Request kind;
+  Reader& reader;
+  Writer& writer;
+  std::string id;
+};
+
+// Each writes the body of its reply, and may hand out one descriptor.
+Result<UniqueFd> on_launch(Job& job, std::vector<UniqueFd> fds) {
+  const LaunchRequest request = launcher_wire::read_launch_request(job.reader);
+  TRY(job.reader.finish());
+  TRY(permit(job.ceiling, request, job.core.count()));
+  LaunchReply reply = TRY(job.core.launch(request, std::move(fds)));
+  job.writer.put_string(reply.id).put(reply.nonce).put(static_cast<std::int32_t>(reply.init_pid));
+  launcher_wire::write(job.writer, reply.record);
+  job.id = reply.id;
   return std::move(reply.stream);
 }
 
-Result<UniqueFd> on_limits(LauncherCore& core, Reader& reader) {
-  const std::string id = reader.get_string();
-  const Limits limits = launcher_wire::read_limits(reader);
-  TRY(reader.finish());
-  TRY(core.set_limits(id, limits));
+Result<UniqueFd> on_limits(Job& job) {
+  job.id = job.reader.get_string();
+  const Limits limits = launcher_wire::read_limits(job.reader);
+  TRY(job.reader.finish());
+  TRY(permit(job.ceiling, limits));
+  TRY(job.core.set_limits(job.id, limits));
   return UniqueFd();
 }
 
-Result<UniqueFd> on_named(LauncherCore& core, Request kind, Reader& reader, Writer& writer) {
-  const std::string id = reader.get_string();
-  TRY(reader.finish());
-  switch (kind) {
+Result<UniqueFd> on_socket(Job& job) {
+  job.id = job.reader.get_string();
+  const auto family = job.reader.get<std::int32_t>();
+  TRY(job.reader.finish());
+  return job.core.socket_inside(job.id, family);
+}
+
+Result<UniqueFd> on_connect(Job& job) {
+  job.writer.put(TRY(job.core.nonce(job.id)));
+  return job.core.connect(job.id);
+}
+
+Result<UniqueFd> on_named(Job& job) {
+  job.id = job.reader.get_string();
+  TRY(job.reader.finish());
+  switch (job.kind) {
     case Request::Connect:
-      return core.connect(id);
+      return on_connect(job);
     case Request::Destroy:
-      launcher_wire::write(writer, TRY(core.destroy(id)));
+      launcher_wire::write(job.writer, TRY(job.core.destroy(job.id)));
       break;
     case Request::Status:
-      launcher_wire::write(writer, TRY(core.status(id)));
+      launcher_wire::write(job.writer, TRY(job.core.status(job.id)));
       break;
     case Request::Freeze:
-      TRY(core.freeze(id));
+      TRY(job.core.freeze(job.id));
       break;
     case Request::Thaw:
-      TRY(core.thaw(id));
+      TRY(job.core.thaw(job.id));
       break;
     default:
       return failure(Errc::Protocol, "launcher: unknown request");
@@ -55,61 +85,80 @@ Result<UniqueFd> on_named(LauncherCore& core, Request kind, Reader& reader, Writ
   return UniqueFd();
 }
 
-Result<UniqueFd> on_list(const LauncherCore& core, Reader& reader, Writer& writer) {
-  TRY(reader.finish());
-  const auto ids = core.list();
-  // One message holds about two thousand ids; more are counted, not cut in silence.
-  constexpr std::size_t kListedMax = 2000;
-  writer.put(static_cast<std::uint32_t>(ids.size()));
-  writer.put(static_cast<std::uint32_t>(std::min(ids.size(), kListedMax)));
-  for (std::size_t i = 0; i < ids.size() && i < kListedMax; ++i) writer.put_string(ids[i]);
+Result<UniqueFd> on_hello(Job& job) {
+  TRY(job.reader.finish());
+  std::string boot = TRY(sys::read_small(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128));
+  boot.resize(std::min(boot.find('\n'), boot.size()));
+  launcher_wire::write(job.writer,
+                       launcher_wire::Greeting{::getpid(), boot, job.core.host().kernel_release});
   return UniqueFd();
 }
 
-Result<UniqueFd> dispatch(LauncherCore& core, Request kind, Reader& reader,
-                          std::vector<UniqueFd> fds, Writer& writer) {
-  if (kind != Request::Launch && !fds.empty())
+Result<UniqueFd> on_list(Job& job) {
+  TRY(job.reader.finish());
+  const auto ids = job.core.list();
+  // One message holds about two thousand ids; more are counted, not cut in silence.
+  constexpr std::size_t kListedMax = 2000;
+  job.writer.put(static_cast<std::uint32_t>(ids.size()));
+  job.writer.put(static_cast<std::uint32_t>(std::min(ids.size(), kListedMax)));
+  for (std::size_t i = 0; i < ids.size() && i < kListedMax; ++i) job.writer.put_string(ids[i]);
+  return UniqueFd();
+}
+
+Result<UniqueFd> on_living(Job& job) {
+  const std::string after = job.reader.get_string();
+  TRY(job.reader.finish());
+  const auto page = job.core.living(after, launcher_wire::kLivingPerMessageMax);
+  launcher_wire::write_page(job.writer, page, page.size() == launcher_wire::kLivingPerMessageMax);
+  return UniqueFd();
+}
+
+Result<UniqueFd> dispatch(Job& job, std::vector<UniqueFd> fds) {
+  if (job.kind != Request::Launch && !fds.empty())
     return failure(Errc::Protocol, "launcher: descriptors nobody asked for");
-  switch (kind) {
+  switch (job.kind) {
     case Request::Hello:
-      TRY(reader.finish());
-      return UniqueFd();
+      return on_hello(job);
     case Request::Launch:
-      return on_launch(core, reader, std::move(fds), writer);
+      return on_launch(job, std::move(fds));
     case Request::SetLimits:
-      return on_limits(core, reader);
+      return on_limits(job);
     case Request::List:
-      return on_list(core, reader, writer);
+      return on_list(job);
+    case Request::Living:
+      return on_living(job);
+    case Request::SocketInside:
+      return on_socket(job);
     default:
-      return on_named(core, kind, reader, writer);
+      return on_named(job);
   }
 }
 
 }  // namespace
 
-Answer handle(LauncherCore& core, sys::Message request) {
-  Reader reader(request.bytes);
-  launcher_wire::Header header = reader.get<launcher_wire::Header>();
-  Writer writer(header);
-  Result<UniqueFd> outcome = UniqueFd();
-  if (header.version != launcher_wire::kLauncherVersion) {
-    outcome =
-        failure(Errc::Protocol, "launcher: version " + std::to_string(header.version) + " asked, " +
-                                    std::to_string(launcher_wire::kLauncherVersion) + " spoken");
-  } else {
-    outcome =
-        dispatch(core, static_cast<Request>(header.kind), reader, std::move(request.fds), writer);
-  }
-  Answer answer;
-  if (outcome) {
-    answer.bytes = writer.take();
-    if (*outcome) answer.fds.push_back(std::move(*outcome));
-    return answer;
-  }
+Answer refuse(launcher_wire::Header header, const Error& error) {
   header.failed = 1;
   Writer failed(header);
-  launcher_wire::write(failed, outcome.error());
-  answer.bytes = failed.take();
+  launcher_wire::write(failed, error);
+  return Answer{failed.take(), {}, {}};
+}
+
+Answer handle(LauncherCore& core, sys::Message request, const Ceiling& ceiling) {
+  Reader reader(request.bytes);
+  const auto header = reader.get<launcher_wire::Header>();
+  if (header.version != launcher_wire::kLauncherVersion) {
+    return refuse(
+        header,
+        failure(Errc::Protocol, "launcher: version " + std::to_string(header.version) + " asked, " +
+                                    std::to_string(launcher_wire::kLauncherVersion) + " spoken")
+            .error());
+  }
+  Writer writer(header);
+  Job job{core, ceiling, static_cast<Request>(header.kind), reader, writer, {}};
+  Result<UniqueFd> outcome = dispatch(job, std::move(request.fds));
+  if (!outcome) return refuse(header, outcome.error());
+  Answer answer{writer.take(), {}, std::move(job.id)};
+  if (*outcome) answer.fds.push_back(std::move(*outcome));
   return answer;
 }
 

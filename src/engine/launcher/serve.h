@@ -1,4 +1,4 @@
-// engine/launcher/serve.h — a launcher behind a socket.
+// engine/launcher/serve.h — a launcher behind a socket; for many servers in a row see service.h.
 // handle() answers one request and knows no socket; serve() feeds it from a connected
 // SOCK_SEQPACKET until the peer is gone, keeps the deadlines of the sandboxes meanwhile, and makes
 // things ahead when nothing is asked. Then every sandbox is destroyed: a private launcher never
@@ -9,7 +9,9 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/launcher/ceiling.h"
 #include "engine/launcher/core.h"
+#include "engine/launcher/wire.h"
 #include "sys/socket.h"
 
 namespace caisson::engine {
@@ -17,9 +19,14 @@ namespace caisson::engine {
 struct Answer {
   std::vector<std::byte> bytes;
   std::vector<UniqueFd> fds;
+  std::string id;  // of the sandbox that was made or asked about; empty when that failed
 };
 
-[[nodiscard]] Answer handle(LauncherCore& core, sys::Message request);
+[[nodiscard]] Answer handle(LauncherCore& core, sys::Message request,
+                            const Ceiling& ceiling = Ceiling::none());
+
+// The reply to a request that is not carried out.
+[[nodiscard]] Answer refuse(launcher_wire::Header header, const Error& error);
 
 [[nodiscard]] Result<void> serve(LauncherCore& core, int socket);
 

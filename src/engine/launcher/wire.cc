@@ -13,6 +13,11 @@ Writer& Writer::put_string(std::string_view text) {
   return *this;
 }
 
+Writer& Writer::put_bytes(std::span<const std::byte> bytes) {
+  out_.insert(out_.end(), bytes.begin(), bytes.end());
+  return *this;
+}
+
 void Reader::copy(std::span<std::byte> out) {
   if (wrong_ || left_.size() < out.size()) {
     wrong_ = true;
@@ -157,7 +162,8 @@ Record read_record(Reader& reader) {
 }
 
 void write(Writer& writer, const Error& error) {
-  writer.put(error.code).put(static_cast<std::int32_t>(error.sys_errno)).put_string(error.message);
+  writer.put(error.code).put(static_cast<std::int32_t>(error.sys_errno));
+  writer.put_string(error.message).put_string(error.field);
 }
 
 Error read_error(Reader& reader) {
@@ -165,7 +171,78 @@ Error read_error(Reader& reader) {
   error.code = get_enum(reader, Errc::Internal, Errc::Internal);
   error.sys_errno = reader.get<std::int32_t>();
   error.message = reader.get_string();
+  error.field = reader.get_string();
   return error;
+}
+
+void write(Writer& writer, const Greeting& greeting) {
+  writer.put(greeting.pid).put_string(greeting.boot_id).put_string(greeting.kernel);
+}
+
+Greeting read_greeting(Reader& reader) {
+  Greeting greeting;
+  greeting.pid = reader.get<std::int32_t>();
+  greeting.boot_id = reader.get_string();
+  greeting.kernel = reader.get_string();
+  return greeting;
+}
+
+void write(Writer& writer, const Living& living) {
+  writer.put_string(living.id).put(static_cast<std::int32_t>(living.init_pid));
+  write(writer, living.record);
+  write(writer, living.limits);
+  writer.put(static_cast<std::uint8_t>(living.frozen ? 1 : 0))
+      .put(static_cast<std::uint8_t>(living.ended ? 1 : 0))
+      .put(living.age_us)
+      .put(living.life_left_us);
+}
+
+Living read_living(Reader& reader) {
+  Living living;
+  living.id = reader.get_string();
+  living.init_pid = reader.get<std::int32_t>();
+  living.record = read_record(reader);
+  living.limits = read_limits(reader);
+  living.frozen = reader.get<std::uint8_t>() != 0;
+  living.ended = reader.get<std::uint8_t>() != 0;
+  living.age_us = reader.get<std::uint64_t>();
+  living.life_left_us = reader.get<std::uint64_t>();
+  return living;
+}
+
+void write_page(Writer& writer, const std::vector<Living>& sandboxes, bool more) {
+  Writer part{Header{}};
+  const std::size_t begin = part.size();
+  std::uint32_t count = 0;
+  for (const Living& one : sandboxes) {
+    if (count == kLivingPerMessageMax || part.size() - begin > kLivingPageBytes) break;
+    write(part, one);
+    ++count;
+  }
+  const bool rest = more || count < sandboxes.size();
+  writer.put(static_cast<std::uint8_t>(rest ? 1 : 0)).put(count);
+  const Bytes bytes = part.take();
+  writer.put_bytes(std::span(bytes).subspan(begin));
+}
+
+LivingPage read_page(Reader& reader) {
+  LivingPage page;
+  page.more = reader.get<std::uint8_t>() != 0;
+  const std::uint32_t count = reader.get_count(kLivingPerMessageMax);
+  for (std::uint32_t i = 0; i < count; ++i) page.sandboxes.push_back(read_living(reader));
+  return page;
+}
+
+void write(Writer& writer, const EndedNote& note) {
+  writer.put_string(note.id);
+  write(writer, note.status);
+}
+
+EndedNote read_ended(Reader& reader) {
+  EndedNote note;
+  note.id = reader.get_string();
+  note.status = read_status(reader);
+  return note;
 }
 
 }  // namespace caisson::engine::launcher_wire

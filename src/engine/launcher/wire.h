@@ -1,7 +1,7 @@
 // engine/launcher/wire.h — requests and replies between a launcher and whoever asks it, over
 // SOCK_SEQPACKET. One message is a Header, a fixed struct by kind, and a tail of bounded strings;
 // descriptors travel with it. Both ends check every length: the asker may have been taken over, and
-// must then get nothing but an error.
+// must then get nothing but an error. Replies come in any order, by sequence; Ended comes unasked.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,12 @@
 
 namespace caisson::engine::launcher_wire {
 
-inline constexpr std::uint32_t kLauncherVersion = 1;
+inline constexpr std::uint32_t kLauncherVersion = 2;
 inline constexpr std::size_t kMessageBytesMax = 64UL * 1024;
 inline constexpr std::size_t kStringBytesMax = 4096;
+inline constexpr std::uint32_t kLivingPerMessageMax = 96;
+// A page of the living stays within one message whatever its strings hold: it is closed early.
+inline constexpr std::size_t kLivingPageBytes = 24UL * 1024;
 
 enum class Request : std::uint32_t {
   Hello = 1,
@@ -29,7 +32,12 @@ enum class Request : std::uint32_t {
   Thaw,
   SetLimits,
   Status,
-  List
+  List,
+  Living,        // the sandboxes after an id, with all that a new server needs; a page at a time
+  Watch,         // from now on, say which sandboxes end by themselves
+  SocketInside,  // a TCP socket in a sandbox's network
+  Stop,          // end every sandbox, then the launcher and its keeper
+  Ended,         // never asked: what Watch asked for
 };
 
 struct Header {
@@ -52,6 +60,8 @@ class Writer {
     return *this;
   }
   Writer& put_string(std::string_view text);
+  Writer& put_bytes(std::span<const std::byte> bytes);
+  [[nodiscard]] std::size_t size() const noexcept { return out_.size(); }
   [[nodiscard]] Bytes take() { return std::move(out_); }
 
  private:
@@ -91,5 +101,41 @@ void write(Writer& writer, const Record& record);
 [[nodiscard]] Record read_record(Reader& reader);
 void write(Writer& writer, const Error& error);
 [[nodiscard]] Error read_error(Reader& reader);
+
+// Who answers: the reply to Hello.
+struct Greeting {
+  std::int32_t pid = 0;  // of the worker: another one means that the sandboxes are others, too
+  std::string boot_id;
+  std::string kernel;
+
+  friend bool operator==(const Greeting&, const Greeting&) = default;
+};
+void write(Writer& writer, const Greeting& greeting);
+[[nodiscard]] Greeting read_greeting(Reader& reader);
+
+void write(Writer& writer, const Living& living);
+[[nodiscard]] Living read_living(Reader& reader);
+
+struct LivingPage {
+  std::vector<Living> sandboxes;
+  bool more = false;  // ask again, after the last of these
+};
+// As many of `sandboxes` as fit in one message. `more` says whether others follow them.
+void write_page(Writer& writer, const std::vector<Living>& sandboxes, bool more);
+[[nodiscard]] LivingPage read_page(Reader& reader);
+
+struct EndedNote {
+  std::string id;
+  Status status;
+};
+void write(Writer& writer, const EndedNote& note);
+[[nodiscard]] EndedNote read_ended(Reader& reader);
+
+[[nodiscard]] inline Writer begin(Request kind, std::uint32_t sequence = 0) {
+  Header header;
+  header.kind = static_cast<std::uint32_t>(kind);
+  header.sequence = sequence;
+  return Writer(header);
+}
 
 }  // namespace caisson::engine::launcher_wire

@@ -92,11 +92,92 @@ TEST(LauncherWire, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(read_record(reader), record);
   EXPECT_TRUE(reader.finish());
 
-  const Error error{Errc::Exhausted, "full\n\x1b", 28};
+  const Error error{Errc::StoreFull, "full\n\x1b", 28, "disk_bytes"};
   bytes = written(error);
   reader = body(bytes);
   EXPECT_EQ(read_error(reader), error);
   EXPECT_TRUE(reader.finish());
+}
+
+Living full_living(const std::string& id) {
+  Living living;
+  living.id = id;
+  living.init_pid = 77;
+  living.record.kernel = "6.12";
+  living.limits = full_request().limits;
+  living.frozen = true;
+  living.ended = true;
+  living.age_us = 5;
+  living.life_left_us = 6;
+  return living;
+}
+
+TEST(LauncherWire, WhatAServerFindsComesBackAsItWas) {
+  const Greeting greeting{7, "boot", "6.12"};
+  Bytes bytes = written(greeting);
+  Reader reader = body(bytes);
+  EXPECT_EQ(read_greeting(reader), greeting);
+  EXPECT_TRUE(reader.finish());
+
+  bytes = written(full_living("a"));
+  reader = body(bytes);
+  EXPECT_EQ(read_living(reader), full_living("a"));
+  EXPECT_TRUE(reader.finish());
+
+  Status status;
+  status.end = EndReason::Life;
+  bytes = written(EndedNote{"a", status});
+  reader = body(bytes);
+  const EndedNote note = read_ended(reader);
+  EXPECT_TRUE(reader.finish());
+  EXPECT_EQ(note.id, "a");
+  EXPECT_EQ(note.status.end, EndReason::Life);
+}
+
+LivingPage through_a_page(const std::vector<Living>& sandboxes, bool more, std::size_t& size) {
+  Writer writer = begin(Request::Living, 3);
+  write_page(writer, sandboxes, more);
+  const Bytes bytes = writer.take();
+  size = bytes.size();
+  Reader reader = body(bytes);
+  LivingPage page = read_page(reader);
+  EXPECT_TRUE(reader.finish());
+  return page;
+}
+
+// However long the strings are, a page is one message, and what did not fit is asked for again.
+TEST(LauncherWire, APageIsOneMessageWhateverItHolds) {
+  std::size_t size = 0;
+  EXPECT_FALSE(through_a_page({}, false, size).more);
+  EXPECT_TRUE(through_a_page({full_living("a")}, true, size).more);
+  std::vector<Living> many(kLivingPerMessageMax + 5, full_living("a"));
+  LivingPage page = through_a_page(many, false, size);
+  EXPECT_TRUE(page.more);
+  EXPECT_LE(page.sandboxes.size(), kLivingPerMessageMax);
+  EXPECT_FALSE(page.sandboxes.empty());
+  for (Living& one : many) {
+    one.id = std::string(kStringBytesMax, 'i');
+    one.record = {std::string(kStringBytesMax, 't'),
+                  std::string(kStringBytesMax, 'k'),
+                  1,
+                  std::string(kStringBytesMax, 's'),
+                  std::string(kStringBytesMax, 'g'),
+                  std::string(kStringBytesMax, 'q'),
+                  std::string(kStringBytesMax, 'i'),
+                  std::string(kStringBytesMax, 'n')};
+  }
+  page = through_a_page(many, false, size);
+  EXPECT_TRUE(page.more);
+  EXPECT_FALSE(page.sandboxes.empty());
+  EXPECT_LE(size, kMessageBytesMax);
+}
+
+TEST(LauncherWire, EveryErrorCodeTravels) {
+  for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(Errc::Internal); ++code) {
+    const Bytes bytes = written(Error{static_cast<Errc>(code), "m", 0, "f"});
+    Reader reader = body(bytes);
+    EXPECT_EQ(read_error(reader).code, static_cast<Errc>(code));
+  }
 }
 
 template <class Read>
@@ -123,6 +204,12 @@ TEST(LauncherWire, EveryTruncationAndEveryExtraByteIsAnError) {
   expect_no_prefix_is_whole(written(Status{}), read_status);
   expect_no_prefix_is_whole(written(Record{}), read_record);
   expect_no_prefix_is_whole(written(Error{}), read_error);
+  expect_no_prefix_is_whole(written(Greeting{}), read_greeting);
+  expect_no_prefix_is_whole(written(full_living("a")), read_living);
+  expect_no_prefix_is_whole(written(EndedNote{}), read_ended);
+  Writer writer = begin(Request::Living);
+  write_page(writer, {full_living("a"), full_living("b")}, true);
+  expect_no_prefix_is_whole(writer.take(), read_page);
 }
 
 // What a flipped byte makes of a request is either not a message, or a request that check() judges.

@@ -18,6 +18,8 @@ Errc code_of(int sys_errno, wire::Step step) {
     case ENOEXEC:
     case E2BIG:
     case ENOTTY:
+    case ENXIO:  // a socket, or a device that nobody drives, was to be opened as a file
+    case ENODEV:
       return Errc::InvalidArgument;
     case EFBIG:
     case ENOBUFS:

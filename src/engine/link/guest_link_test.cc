@@ -169,6 +169,8 @@ TEST_F(GuestLinkTest, TextFromInsideIsQuoted) {
   EXPECT_EQ(error_of(failed).message, "input or output 'a?[2J?\?': No such file or directory");
   failed.body.step = 4711;  // a step of another version
   EXPECT_EQ(error_of(failed).code, Errc::NotFound);
+  failed.body.sys_errno = ENXIO;  // a socket opened as a file: the caller's mistake, not ours
+  EXPECT_EQ(error_of(failed).code, Errc::InvalidArgument);
 }
 
 TEST_F(GuestLinkTest, ASessionAnswersWhenThePeerGoes) {

@@ -136,7 +136,8 @@ void switch_root(ChildPlan& plan) noexcept {
   } else {
     // Nothing of the host may stay mounted underneath: a chroot is a wall only where nothing is
     // behind it.
-    if (::umount2(plan.kept, MNT_DETACH) != 0) fail(plan, ChildStep::SwitchRoot, plan.kept);
+    if (plan.kept != nullptr && ::umount2(plan.kept, MNT_DETACH) != 0)
+      fail(plan, ChildStep::SwitchRoot, plan.kept);
     if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0)
       fail(plan, ChildStep::SwitchRoot, "move");
     if (::chroot(".") != 0) fail(plan, ChildStep::SwitchRoot, "chroot");
@@ -145,8 +146,11 @@ void switch_root(ChildPlan& plan) noexcept {
 }
 
 void build_root(ChildPlan& plan) noexcept {
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+  if (plan.mount_namespace >= 0) {
+    if (::setns(plan.mount_namespace, CLONE_NEWNS) != 0) fail(plan, ChildStep::EnterMounts);
+  } else if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     fail(plan, ChildStep::PrivateMounts);
+  }
   const int place = ::open(plan.place, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (place < 0 || raw::attach_mount(plan.root, place) != 0) fail(plan, ChildStep::AttachRoot);
   for (std::size_t i = 0; i < plan.mount_count; ++i) {
@@ -235,6 +239,8 @@ const char* to_string(ChildStep step) noexcept {
       return "join a control group";
     case ChildStep::EnterNetwork:
       return "enter the network namespace";
+    case ChildStep::EnterMounts:
+      return "enter the mount namespace";
     case ChildStep::PrivateMounts:
       return "make all mounts private";
     case ChildStep::AttachRoot:

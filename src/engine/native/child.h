@@ -16,6 +16,7 @@ enum class ChildStep : std::int32_t {
   CloseDescriptors,
   JoinGroup,
   EnterNetwork,
+  EnterMounts,
   PrivateMounts,
   AttachRoot,
   MountProc,
@@ -52,8 +53,8 @@ struct ChildMask {
 enum class RootSwitch : std::uint8_t {
   Pivot,  // pivot_root and detach the old root: from any mount namespace. Walks every task of the
           // host
-  Move,  // move onto / and chroot: only from a trimmed namespace, where nothing is left underneath.
-         // Constant
+  Move,  // move onto / and chroot: only from an empty or a trimmed namespace, where nothing is left
+         // underneath. Constant
 };
 
 struct ChildPlan {  // no owners in here: the parent owns, the child only looks
@@ -61,20 +62,19 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   const int* tasks = nullptr;
   std::size_t task_count = 0;
   int network = -1;
+  int mount_namespace = -1;  // with one empty folder and nothing of the host; -1: the clone's own
 
   // file system
   const char* place = nullptr;  // any folder: the new root is attached on it
   int root = -1;
   const ChildMount* mounts = nullptr;
   std::size_t mount_count = 0;
-  int null_folder =
-      -1;  // its `null` masks files of /proc; -1: the host's /dev, which the parent has verified
-  int empty_folder = -1;  // its empty `pts` masks folders of /proc
   const ChildMask* masks = nullptr;
   std::size_t mask_count = 0;
   const char* const* read_only = nullptr;
   RootSwitch root_switch = RootSwitch::Pivot;
-  const char* kept = nullptr;  // Move: what holds the host's mounts, to be unmounted before
+  const char* kept =
+      nullptr;  // Move: what holds the host's mounts, to be unmounted before; or none
 
   // identity
   const char* hostname = nullptr;

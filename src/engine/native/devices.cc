@@ -69,13 +69,13 @@ Result<std::vector<Mounted>> borrow_device_nodes() {
   return nodes;
 }
 
-Result<UniqueFd> make_device_folder(const HostFeatures& host) {
+Result<UniqueFd> make_device_folder(bool privileged) {
   const sys::ModeMask no_mask(0);
   UniqueFd folder =
       TRY(sys::new_mount("tmpfs", {{"mode", "0755"}, {"size", "64k"}, {"nr_inodes", "32"}},
                          sys::kMountNoSuid | sys::kMountNoExec));
   for (const Node& node : kNodes)
-    TRY(host.privileged ? make_node(folder.get(), node) : make_place(folder.get(), node));
+    TRY(privileged ? make_node(folder.get(), node) : make_place(folder.get(), node));
   for (const Link& link : kLinks) {
     if (::symlinkat(link.target, folder.get(), link.name) != 0)
       return sys_failure(std::string("link /dev/") + link.name, errno);

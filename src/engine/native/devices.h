@@ -17,7 +17,7 @@ struct Mounted {
 
 // As one read-only mount that every sandbox gets a copy of. An ordinary user cannot make nodes: his
 // has empty files, on which borrow_device_nodes() puts the host's own.
-[[nodiscard]] Result<UniqueFd> make_device_folder(const HostFeatures& host);
+[[nodiscard]] Result<UniqueFd> make_device_folder(bool privileged);
 [[nodiscard]] Result<std::vector<Mounted>> borrow_device_nodes();
 
 }  // namespace caisson::engine::native

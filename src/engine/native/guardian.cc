@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "engine/native/slots.h"
 #include "sys/file.h"
 #include "sys/raw.h"
 
@@ -20,9 +22,8 @@ namespace caisson::engine::native {
 // Everything the guardian needs, in place before it starts.
 struct Guardian::Post {
   static constexpr std::size_t kStackBytes = std::size_t{32} * 1024;
-  int pipe = -1;
-  int writing_end =
-      -1;  // of the pipe; the guardian closes its own copy first, or it would wait for itself
+  int run = -1;  // pidfd of the process we wait for
+  SlotRecord record;
   char name[64] = {};  // of the group, in each hierarchy
   int v2 = -1;
   std::array<int, kControllers> v1{};
@@ -35,6 +36,7 @@ namespace {
 
 constexpr int kPatienceMs = 5000;
 constexpr int kRoundsMax = 64;
+constexpr int kLowestPriority = 19;
 
 bool write_file(int dir, const char* name, const char* text, std::size_t size) noexcept {
   const int fd = ::openat(dir, name, O_WRONLY | O_CLOEXEC);
@@ -78,11 +80,14 @@ void remove_children(int group) noexcept {
 
 void Guardian::Post::main(void* argument) noexcept {
   const Post& post = *static_cast<const Post*>(argument);
-  ::close(post.writing_end);
   (void)::setsid();
-  char word = 0;
-  while (::read(post.pipe, &word, 1) < 0 && errno == EINTR) {
+  pollfd death{post.run, POLLIN, 0};
+  while (::poll(&death, 1, -1) < 0 && errno == EINTR) {
   }
+  // Nobody waits for us: whatever the caller does next goes first.
+  (void)::setpriority(PRIO_PROCESS, 0, kLowestPriority);
+  // Whoever reads the run's output is waiting for its end.
+  (void)sys::raw::close_range(STDIN_FILENO, STDERR_FILENO, 0);
   const int group = ::openat(post.v2, post.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (group >= 0) {
     (void)write_file(group, "cgroup.kill", "1", 1);
@@ -93,6 +98,8 @@ void Guardian::Post::main(void* argument) noexcept {
   for (const int v1 : post.v1) {
     if (v1 >= 0) (void)::unlinkat(v1, post.name, AT_REMOVEDIR);
   }
+  // The lock on the record goes with the descriptor, which is ours alone by now.
+  if (post.record.table >= 0) clear_record(post.record.table, post.record.slot);
   ::_exit(0);
 }
 
@@ -105,7 +112,8 @@ void Guardian::dismiss() const noexcept {
   if (child_.alive()) (void)child_.signal(SIGKILL);
 }
 
-Result<Guardian> Guardian::start(const GroupRoots& roots, const std::string& id) {
+Result<Guardian> Guardian::start(const GroupRoots& roots, const std::string& id,
+                                 SlotRecord record) {
   Guardian guardian;
   if (roots.v2() < 0) return guardian;
   guardian.post_ = std::make_unique_for_overwrite<Post>();
@@ -115,20 +123,20 @@ Result<Guardian> Guardian::start(const GroupRoots& roots, const std::string& id)
   std::memcpy(post.name, name.c_str(), name.size() + 1);
   post.v2 = roots.v2();
   for (std::size_t i = 0; i < kControllers; ++i) post.v1[i] = roots.v1(kAllControllers[i]);
-  sys::Pipe pipe = TRY(sys::make_pipe());
-  post.pipe = pipe.read.get();
+  post.record = record;
+  UniqueFd self(sys::raw::pidfd_open(::getpid()));
+  if (!self) return sys_failure("start the guardian", errno);
+  guardian.self_ = TRY(sys::park(std::move(self)));
+  post.run = guardian.self_.get();
   int pidfd = -1;
   clone_args arguments{};
-  arguments.flags = CLONE_VM | CLONE_PIDFD;
+  arguments.flags = CLONE_VM | CLONE_FILES | CLONE_PIDFD;
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.stack = reinterpret_cast<std::uint64_t>(post.stack.data());
   arguments.stack_size = Post::kStackBytes;
-  UniqueFd kept = TRY(sys::park(std::move(pipe.write)));
-  post.writing_end = kept.get();
   const long pid = sys::raw::clone3_on_stack(arguments, Post::main, &post);
   if (pid < 0) return sys_failure("start the guardian", errno);
   guardian.child_ = sys::Child::adopt(static_cast<pid_t>(pid), UniqueFd(pidfd));
-  guardian.alive_ = std::move(kept);
   return guardian;
 }
 

@@ -220,7 +220,8 @@ Result<void> RootfsBuilder::add_folder(const Folder& folder, int source, std::si
   // through a read-only bind of its folder, but not through an overlay, whose sockets are others.
   TRY(sources_.stage->attach(mount.get()));
   if (folder.mode != FolderMode::Writable) {
-    mount = TRY_IN("folder " + folder.at, private_copy(mount, number));
+    UniqueFd copy_of_it = TRY_IN("folder " + folder.at, private_copy(mount, number));
+    out_.spent.push_back(std::exchange(mount, std::move(copy_of_it)));
     TRY(sources_.stage->attach(mount.get()));
   }
   const Tree& tree = tree_of(folder.at);
@@ -262,7 +263,8 @@ Result<void> RootfsBuilder::add_system_folder(const std::string& path) {
     TRY(make_own(name, 0755, root_id(), root_id()));
     TRY(make_own(name + ".work", 0700, root_id(), root_id()));
     TRY(sources_.stage->attach(host.get()));
-    host = TRY_IN("writable " + path, overlay(host.get(), name));
+    UniqueFd layered = TRY_IN("writable " + path, overlay(host.get(), name));
+    out_.spent.push_back(std::exchange(host, std::move(layered)));
   }
   add(path, std::move(host));
   return {};
@@ -319,6 +321,7 @@ Result<Rootfs> RootfsBuilder::build() {
   for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
   TRY(add_devices());
   TRY(finish_trees());
+  out_.spent.push_back(std::move(layer_));
   return std::move(out_);
 }
 

@@ -37,7 +37,9 @@ struct RootfsSources {
 
 struct Rootfs {
   UniqueFd root;
-  std::vector<Mounted> mounts;  // parents before what lies in them
+  std::vector<Mounted> mounts;
+  // Not needed any more, but dear to let go of: for when there is time.
+  std::vector<UniqueFd> spent;  // parents before what lies in them
 };
 
 [[nodiscard]] Result<Rootfs> build_rootfs(const LaunchRequest& request, Slot& slot,

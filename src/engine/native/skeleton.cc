@@ -11,6 +11,7 @@
 
 #include "base/id.h"
 #include "base/unique_fd.h"
+#include "engine/native/trash.h"
 #include "sys/file.h"
 
 namespace caisson::engine::native {
@@ -272,6 +273,8 @@ Result<std::string> ensure_host_skeleton(int store_dir, std::optional<std::uint3
   const std::string layer = "layers/" + layer_name(etc.get());
   std::string ready = layer + "/fs";
   if (::faccessat(store_dir, ready.c_str(), F_OK, 0) == 0) return ready;
+  const UniqueFd lock = TRY(lock_trash(store_dir));
+  if (::faccessat(store_dir, ready.c_str(), F_OK, 0) == 0) return ready;  // made while we waited
   // Made under another name and moved when whole: whoever looks sees all of it or none.
   const SandboxId random = TRY(SandboxId::random());
   const std::string making = "trash/making-" + random.str();

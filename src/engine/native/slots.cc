@@ -45,6 +45,11 @@ Result<SlotTable> SlotTable::open(int launcher_dir) {
   return SlotTable(TRY(sys::park(std::move(file))));
 }
 
+Result<SlotTable> SlotTable::open_in(int state_dir) {
+  const UniqueFd launcher = TRY(sys::open_at(state_dir, "launcher", O_RDONLY | O_DIRECTORY));
+  return open(launcher.get());
+}
+
 bool SlotTable::lock(std::uint32_t slot) noexcept {
   if (ours_[slot]) return false;
   struct flock want = record_lock(slot, F_WRLCK);
@@ -106,6 +111,11 @@ void SlotTable::release(std::uint32_t slot) noexcept {
   struct flock free = record_lock(slot, F_UNLCK);
   (void)::fcntl(file_.get(), F_OFD_SETLK, &free);
   ours_[slot] = false;
+}
+
+void clear_record(int table, std::uint32_t slot) noexcept {
+  const std::array<char, kRecordBytes> empty{};
+  (void)!::pwrite(table, empty.data(), empty.size(), offset_of(slot));
 }
 
 std::uint32_t IdPlan::host_id(std::uint32_t inside, std::uint32_t tenant) const noexcept {

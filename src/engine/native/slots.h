@@ -32,6 +32,7 @@ class SlotTable {
   using CleanUp = std::function<Result<void>(const std::string& id)>;
 
   [[nodiscard]] static Result<SlotTable> open(int launcher_dir);
+  [[nodiscard]] static Result<SlotTable> open_in(int state_dir);
 
   // Takes away what killed launchers left, in every record. What cannot be taken away now stays on
   // record for the next one.
@@ -41,6 +42,7 @@ class SlotTable {
                                   const SandboxId& id);  // before anything of that name exists
   [[nodiscard]] Result<void> clear(std::uint32_t slot);  // after the last thing of it is gone
   void release(std::uint32_t slot) noexcept;
+  [[nodiscard]] int file() const noexcept { return file_.get(); }
 
  private:
   explicit SlotTable(UniqueFd file) : file_(std::move(file)), ours_(kSlotsMax, false) {}
@@ -50,6 +52,9 @@ class SlotTable {
   UniqueFd file_;
   std::vector<bool> ours_;  // a lock never conflicts with its own holder: we must remember
 };
+
+// SlotTable::clear() for one who may not allocate: the table by its descriptor.
+void clear_record(int table, std::uint32_t slot) noexcept;
 
 // Which ids of the host (rootless: of the outer user namespace) stand behind those inside.
 struct IdPlan {

@@ -11,17 +11,44 @@ namespace {
 
 constexpr std::size_t kNetworksAhead = 4;
 constexpr std::size_t kSlotsKept = 64;
+constexpr std::size_t kSpentMax = 64;
 constexpr std::size_t kUsedUpMax = 8;  // each is a dead process and a descriptor
 
 }  // namespace
+
+Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> owner) {
+  ReservedSlot reserved;
+  Slot& slot = reserved.slot;
+  slot.index = index;
+  slot.ids.base = kSlotBase + index * kIdsPerSlot;
+  reserved.users = TRY(sys::PendingNamespace::start_user(slot.ids.users(), slot.ids.groups(),
+                                                         sys::NestedNamespaces::Refused));
+  if (owner && !fits_store_map(*owner)) owner.reset();
+  slot.folder_owner = owner;
+  sys::IdMap users = store_map(slot.ids, std::nullopt, 0);
+  sys::IdMap groups = users;
+  if (owner) {
+    users = store_map(slot.ids, owner->uid, owner->tenant_uid);
+    groups = store_map(slot.ids, owner->gid, owner->tenant_gid);
+  }
+  reserved.store =
+      TRY(sys::PendingNamespace::start_user(users, groups, sys::NestedNamespaces::Allowed));
+  return reserved;
+}
 
 Result<void> Supply::open(int state, SlotTable::CleanUp clean_up) {
   state_ = state;
   clean_up_ = std::move(clean_up);
   if (!host_.privileged) return {};
-  const UniqueFd launcher = TRY(sys::open_at(state, "launcher", O_RDONLY | O_DIRECTORY));
-  table_ = TRY(SlotTable::open(launcher.get()));
+  table_ = TRY(SlotTable::open_in(state));
   return {};
+}
+
+void Supply::open_with(int state, SlotTable table, ReservedSlot next, SlotTable::CleanUp clean_up) {
+  state_ = state;
+  clean_up_ = std::move(clean_up);
+  table_ = std::move(table);
+  next_slot_ = std::move(next);
 }
 
 Result<void> Supply::sweep() {
@@ -35,47 +62,22 @@ void Supply::close() noexcept {
   slots_.clear();
 }
 
-IdPlan Supply::id_plan(std::uint32_t slot, const LaunchRequest* request) const {
-  IdPlan plan;
-  if (host_.privileged) {
-    plan.base = kSlotBase + slot * kIdsPerSlot;
-    return plan;
-  }
-  CAISSON_ASSERT(request != nullptr);
-  plan.kind = host_.sub_ids ? IdPlan::Kind::SubIds : IdPlan::Kind::Single;
-  plan.tenant_uid = request->uid;
-  plan.tenant_gid = request->gid;
-  return plan;
-}
-
-Result<void> Supply::start_store(ReservedSlot& reserved, std::optional<FolderOwner> owner) {
-  const IdPlan& ids = reserved.slot.ids;
-  if (owner && !fits_store_map(*owner)) owner.reset();
-  reserved.slot.folder_owner = owner;
-  sys::IdMap users = store_map(ids, std::nullopt, 0);
-  sys::IdMap groups = users;
-  if (owner) {
-    users = store_map(ids, owner->uid, owner->tenant_uid);
-    groups = store_map(ids, owner->gid, owner->tenant_gid);
-  }
-  reserved.store =
-      TRY(sys::PendingNamespace::start_user(users, groups, sys::NestedNamespaces::Allowed));
-  return {};
-}
-
 Result<ReservedSlot> Supply::start_slot(const LaunchRequest* request,
                                         const std::vector<UniqueFd>* folders) {
+  if (table_) {
+    std::optional<FolderOwner> owner;
+    if (folders != nullptr && !folders->empty())
+      owner = TRY(owner_of(folders->front().get(), *request));
+    return begin_slot(TRY(table_->claim(clean_up_)), owner);
+  }
+  CAISSON_ASSERT(request != nullptr);
   ReservedSlot reserved;
-  if (table_) reserved.slot.index = TRY(table_->claim(clean_up_));
-  reserved.slot.ids = id_plan(reserved.slot.index, request);
-  const IdPlan& ids = reserved.slot.ids;
+  IdPlan& ids = reserved.slot.ids;
+  ids.kind = host_.sub_ids ? IdPlan::Kind::SubIds : IdPlan::Kind::Single;
+  ids.tenant_uid = request->uid;
+  ids.tenant_gid = request->gid;
   reserved.users = TRY(
       sys::PendingNamespace::start_user(ids.users(), ids.groups(), sys::NestedNamespaces::Refused));
-  if (!host_.privileged) return reserved;
-  std::optional<FolderOwner> owner;
-  if (folders != nullptr && !folders->empty())
-    owner = TRY(owner_of(folders->front().get(), *request));
-  TRY(start_store(reserved, owner));
   return reserved;
 }
 
@@ -122,18 +124,56 @@ void Supply::retire(sys::PendingNamespace used) {
   used_up_.push_back(std::move(used));
 }
 
-Result<UniqueFd> Supply::network() {
-  if (networks_.empty()) networks_.push_back(TRY(sys::PendingNamespace::start_network()));
+Result<sys::PendingNamespace> Supply::start_surroundings() const {
+  return sys::PendingNamespace::start_network(empty_mounts(host_) ? sys::Mounts::Empty
+                                                                  : sys::Mounts::Shared);
+}
+
+Result<Supply::Around> Supply::surroundings() {
+  sys::Surroundings made;
+  if (!made_.empty()) {
+    made = std::move(made_.back());
+    made_.pop_back();
+  } else {
+    made = TRY_IN("network namespace", take_surroundings());
+  }
+  Around around;
+  UniqueFd network = TRY(sys::park(std::move(made.network)));
+  around.network = network.get();
+  std::vector<UniqueFd> used;
+  used.push_back(std::move(network));
+  if (made.mounts && empty_mounts(host_)) {
+    UniqueFd mounts = TRY(sys::park(std::move(made.mounts)));
+    around.mounts = mounts.get();
+    used.push_back(std::move(mounts));
+  }
+  spend(std::move(used));
+  return around;
+}
+
+Result<sys::Surroundings> Supply::take_surroundings() {
+  if (networks_.empty()) networks_.push_back(TRY(start_surroundings()));
   sys::PendingNamespace pending = std::move(networks_.front());
   networks_.pop_front();
-  auto made = pending.finish();
+  const auto take = [&]() -> Result<sys::Surroundings> {
+    sys::Surroundings made;
+    if (empty_mounts(host_)) made.mounts = TRY(pending.mounts());
+    made.network = TRY(pending.finish());
+    return made;
+  };
+  auto made = take();
   retire(std::move(pending));
-  if (!made) return std::unexpected(made.error().within("network namespace"));
   return made;
 }
 
+void Supply::spend(std::vector<UniqueFd> used) {
+  if (spent_.size() >= kSpentMax) spent_.clear();
+  for (UniqueFd& one : used) spent_.push_back(std::move(one));
+}
+
 Result<void> Supply::prepare(const LaunchRequest& request, const std::vector<UniqueFd>& folders) {
-  if (networks_.empty()) networks_.push_back(TRY(sys::PendingNamespace::start_network()));
+  if (next_slot_) return {};  // begun by somebody else, the surroundings too
+  if (networks_.empty()) networks_.push_back(TRY(start_surroundings()));
   next_slot_ = TRY_IN("id range", start_slot(&request, &folders));
   return {};
 }
@@ -161,10 +201,11 @@ Result<bool> Supply::refill() {
     return true;
   }
   if (networks_.size() < kNetworksAhead) {
-    networks_.push_back(TRY(sys::PendingNamespace::start_network()));
+    networks_.push_back(TRY(start_surroundings()));
     return true;
   }
   used_up_.clear();
+  spent_.clear();
   return false;
 }
 

@@ -18,6 +18,7 @@
 #include "engine/host/features.h"
 #include "engine/launch_request.h"
 #include "engine/native/slots.h"
+#include "engine/native/stage.h"
 #include "sys/namespace.h"
 
 namespace caisson::engine::native {
@@ -35,29 +36,51 @@ struct ReservedSlot {
   std::optional<sys::PendingNamespace> store;
 };
 
+// Starts making the namespaces of a slot of this host. `owner`: whose folder will be shown in it
+// first.
+[[nodiscard]] Result<ReservedSlot> begin_slot(std::uint32_t index,
+                                              std::optional<FolderOwner> owner);
+
 class Supply {
  public:
   Supply(const HostFeatures& host, Lifetime lifetime) : host_(host), lifetime_(lifetime) {}
 
   // `state` is the store's root. `clean_up` removes what a killed launcher left behind.
   [[nodiscard]] Result<void> open(int state, SlotTable::CleanUp clean_up);
+  // With a table and a slot that somebody has begun with.
+  void open_with(int state, SlotTable table, ReservedSlot next, SlotTable::CleanUp clean_up);
   // For one who stays: nothing of a killed launcher waits until its slot is needed again.
   [[nodiscard]] Result<void> sweep();
   void set_state(int state) noexcept { state_ = state; }
   void close() noexcept;
 
-  void add_network(sys::PendingNamespace network) { networks_.push_back(std::move(network)); }
+  void add_surroundings(sys::Surroundings made) { made_.push_back(std::move(made)); }
+  // Held until there is time to close them.
+  void spend(std::vector<UniqueFd> used);
   // Starts what the next launch will need and returns at once.
   [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
                                      const std::vector<UniqueFd>& folders);
   [[nodiscard]] Result<ReservedSlot> reserve(const LaunchRequest& request,
                                              const std::vector<UniqueFd>& folders);
   [[nodiscard]] Result<Slot> finish(ReservedSlot reserved);
-  [[nodiscard]] Result<UniqueFd> network();
+  // A network of its own, and a mount namespace that is empty where empty_mounts() says so. What
+  // comes back stays valid until spend() or refill() is called next.
+  struct Around {
+    int network = -1;
+    int mounts = -1;
+  };
+  [[nodiscard]] Result<Around> surroundings();
+  // Not rootless, where mounts of the outer namespace are locked together; nor where mounts in the
+  // making need a place in the launcher's own namespace.
+  [[nodiscard]] static bool empty_mounts(const HostFeatures& host) noexcept {
+    return host.privileged && !Stage::needed(host);
+  }
 
   // The sandbox's name stands in the table from before its first trace until after its last.
   [[nodiscard]] Result<void> name(std::uint32_t slot, const SandboxId& id);
   void take_back(Slot slot);
+  // The table's descriptor; -1 where slots have no table.
+  [[nodiscard]] int table() const noexcept { return table_ ? table_->file() : -1; }
 
   // One step of making things ahead. False when there is nothing left to make.
   [[nodiscard]] Result<bool> refill();
@@ -65,9 +88,9 @@ class Supply {
  private:
   [[nodiscard]] Result<ReservedSlot> start_slot(const LaunchRequest* request,
                                                 const std::vector<UniqueFd>* folders);
-  [[nodiscard]] Result<void> start_store(ReservedSlot& reserved, std::optional<FolderOwner> owner);
+  [[nodiscard]] Result<sys::PendingNamespace> start_surroundings() const;
+  [[nodiscard]] Result<sys::Surroundings> take_surroundings();
   void retire(sys::PendingNamespace used);
-  [[nodiscard]] IdPlan id_plan(std::uint32_t slot, const LaunchRequest* request) const;
 
   const HostFeatures& host_;
   Lifetime lifetime_;
@@ -76,9 +99,14 @@ class Supply {
   SlotTable::CleanUp clean_up_;
   std::vector<Slot> slots_;
   std::optional<ReservedSlot> next_slot_;
+  std::vector<sys::Surroundings> made_;  // by somebody else, for the next launch
   std::deque<sys::PendingNamespace>
       networks_;  // in the making, or made and waiting with their helpers
-  std::vector<sys::PendingNamespace> used_up_;  // their helpers are dead and wait to be reaped
+  // Helpers that are dead and wait to be reaped; and mounts and namespaces that nobody uses any
+  // more: each costs the one who lets go of it a grace period of the kernel, so that is done when
+  // there is time.
+  std::vector<sys::PendingNamespace> used_up_;
+  std::vector<UniqueFd> spent_;
 };
 
 }  // namespace caisson::engine::native

@@ -10,10 +10,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "engine/native/devices.h"
 #include "engine/native/landlock_rules.h"
-#include "engine/native/skeleton.h"
-#include "guest/init_blob.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/raw.h"
@@ -27,31 +24,8 @@ constexpr std::size_t kChildStack = std::size_t{64} * 1024;
 constexpr int kLandlockScopesAbi = 6;
 constexpr int kLiftedFdMin = 16;  // above all numbers that init's own descriptors take
 
-// What of /proc speaks of the host: kernel addresses, keys, interrupts, memory. Where it exists, it
-// is covered.
-constexpr ChildMask kMasks[] = {
-    {"acpi", true}, {"asound", true},  {"interrupts"},  {"kallsyms"},    {"kcore"},
-    {"keys"},       {"key-users"},     {"kmsg"},        {"kpagecgroup"}, {"kpagecount"},
-    {"kpageflags"}, {"latency_stats"}, {"sched_debug"}, {"scsi", true},  {"slabinfo"},
-    {"timer_list"}, {"timer_stats"},   {"vmallocinfo"}};
 constexpr const char* kReadOnly[] = {"bus",           "fs",   "irq", "pressure", "sys",
                                      "sysrq-trigger", nullptr};
-
-Result<UniqueFd> open_state_dir(const std::string& path, bool privileged) {
-  for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
-    TRY(sys::make_dir(AT_FDCWD, path.substr(0, at), 0755, sys::Existing::Accept));
-    if (at == std::string::npos) break;
-  }
-  UniqueFd dir = TRY(sys::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  // Passable but not readable: a slot's ids must reach the layers below, and nobody lists what is
-  // there.
-  if (privileged && ::fchmod(dir.get(), 0711) != 0) return sys_failure("chmod " + path, errno);
-  for (const char* name : {"layers", "sandboxes", "volumes", "trash"}) {
-    TRY(sys::make_dir(dir.get(), name, 0711, sys::Existing::Accept));
-  }
-  TRY(sys::make_dir(dir.get(), "launcher", 0700, sys::Existing::Accept));
-  return sys::park(std::move(dir));
-}
 
 // The numbers a child may use: above init's own, below those it drops.
 class LowDescriptors {
@@ -99,39 +73,41 @@ void append(std::vector<std::byte>& out, const void* bytes, std::size_t size) {
 
 Result<std::unique_ptr<NativeTier>> NativeTier::open(TierOptions options) {
   std::unique_ptr<NativeTier> tier(new NativeTier(std::move(options)));
-  if (tier->options_.network) tier->supply_.add_network(std::move(*tier->options_.network));
   TRY_IN("state directory " + tier->options_.state_dir, tier->open_state());
   tier->group_roots_ = TRY_IN("control groups", GroupRoots::open(tier->host()));
   if (tier->options_.lifetime == Lifetime::Service)
     TRY_IN("what a killed launcher left", tier->supply_.sweep());
-  TRY(tier->open_images());
+  tier->stack_ = std::make_unique_for_overwrite<std::byte[]>(kChildStack);
+  if (tier->options_.lifetime == Lifetime::Service || tier->trimmed()) TRY(tier->need_image());
   if (tier->trimmed()) TRY_IN("own mount namespace", tier->trim());
   return tier;
 }
 
 Result<void> NativeTier::open_state() {
-  state_ = TRY(open_state_dir(options_.state_dir, host().privileged));
-  TRY(supply_.open(state_.get(), [this](const std::string& id) {
+  const auto clean_up = [this](const std::string& id) {
     return Groups::remove_leftover(group_roots_, id);
-  }));
-  std::optional<std::uint32_t> owner;
-  if (host().privileged) owner = kStoreBase;
-  skeleton_ = TRY(ensure_host_skeleton(state_.get(), owner));
-  return {};
+  };
+  if (options_.head_start) {
+    auto place = options_.head_start->place();
+    if (place) {
+      state_ = std::move(place->state);
+      supply_.open_with(state_.get(), std::move(place->table), std::move(place->slot), clean_up);
+      return {};
+    }
+    options_.head_start.reset();
+  }
+  state_ = TRY(open_state_dir(options_.state_dir, host().privileged));
+  return supply_.open(state_.get(), clean_up);
 }
 
-Result<void> NativeTier::open_images() {
-  system_folders_ = host_system_folders();
-  UniqueFd device_folder = TRY_IN("/dev of sandboxes", make_device_folder(host()));
-  device_folder_ = TRY(sys::park(std::move(device_folder)));
-  UniqueFd image = TRY(sys::sealed_memfd("caisson-init", guest::init_program(), 0111));
-  init_image_ = TRY(sys::park(std::move(image)));
-  UniqueFd null = TRY(sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
-  null_ = TRY(sys::park(std::move(null)));
-  for (const ChildMask& mask : kMasks) {
-    if (::access((std::string("/proc/") + mask.name).c_str(), F_OK) == 0) masks_.push_back(mask);
+// The first time it is needed: a head start may still be at it.
+Result<void> NativeTier::need_image() {
+  if (image_) return {};
+  UniqueFd devices;
+  if (options_.head_start) {
+    if (auto made = options_.head_start->devices()) devices = std::move(*made);
   }
-  stack_ = std::make_unique_for_overwrite<std::byte[]>(kChildStack);
+  image_ = TRY(make_host_image(state_.get(), host().privileged, std::move(devices)));
   return {};
 }
 
@@ -139,10 +115,10 @@ Result<void> NativeTier::trim() {
   UniqueFd home = TRY(sys::open_at(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY));
   home_mounts_ = TRY(sys::park(std::move(home)));
   sys::TrimmedView view;
-  view.kept = system_folders_;
+  view.kept = image_->system_folders;
   view.kept.push_back("/proc");
   view.kept.push_back(options_.state_dir);
-  view.empty = {"/m", Stage::kFolder};
+  view.empty = {sys::PendingNamespace::kEmptyFolder, Stage::kFolder};
   TRY(sys::trim_mount_namespace(view));
   UniqueFd own = TRY(sys::open_at(AT_FDCWD, "/proc/self/ns/mnt", O_RDONLY));
   own_mounts_ = TRY(sys::park(std::move(own)));
@@ -151,7 +127,7 @@ Result<void> NativeTier::trim() {
   UniqueFd state = TRY(sys::open_at(AT_FDCWD, options_.state_dir, O_RDONLY | O_DIRECTORY));
   state_ = TRY(sys::park(std::move(state)));
   supply_.set_state(state_.get());
-  TRY(stage_.attach(device_folder_.get()));
+  TRY(stage_.attach(image_->device_folder.get()));
   return {};
 }
 
@@ -212,12 +188,13 @@ Result<void> NativeTier::send_config(int control, const LaunchRequest& request, 
 // What does not depend on this launch's descriptors.
 ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot) const {
   ChildPlan plan;
-  plan.place = trimmed() ? "/m" : "/usr";
-  plan.masks = masks_.data();
-  plan.mask_count = masks_.size();
+  const bool empty = Supply::empty_mounts(host());
+  plan.place = empty || trimmed() ? sys::PendingNamespace::kEmptyFolder : "/usr";
+  plan.masks = image_->masks.data();
+  plan.mask_count = image_->masks.size();
   plan.read_only = kReadOnly;
-  plan.root_switch = trimmed() ? RootSwitch::Move : RootSwitch::Pivot;
-  plan.kept = trimmed() ? sys::TrimmedView::kHolder : nullptr;
+  plan.root_switch = empty || trimmed() ? RootSwitch::Move : RootSwitch::Pivot;
+  plan.kept = !empty && trimmed() ? sys::TrimmedView::kHolder : nullptr;
   plan.hostname = request.hostname.c_str();
   plan.hostname_size = request.hostname.size();
   plan.single_id = slot.ids.single();
@@ -234,8 +211,8 @@ Result<sys::Child> NativeTier::clone_child(ChildPlan& plan) {
   plan.envp = envp;
   int pidfd = -1;
   clone_args arguments{};
-  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWNS |
-                    CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWPID |
+                    CLONE_NEWIPC | CLONE_NEWUTS | (plan.mount_namespace < 0 ? CLONE_NEWNS : 0U) |
                     (plan.group >= 0 ? CLONE_INTO_CGROUP : 0U);
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.exit_signal = SIGCHLD;
@@ -263,10 +240,10 @@ Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxI
                                        const LaunchRequest& request,
                                        const std::vector<UniqueFd>& folders) {
   const Stage::Scope staged(stage_);
-  const Rootfs rootfs =
-      TRY(build_rootfs(request, slot, folders,
-                       {host(), skeleton_, system_folders_, device_folder_.get(),
-                        home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
+  Rootfs rootfs = TRY(
+      build_rootfs(request, slot, folders,
+                   {host(), image_->skeleton, image_->system_folders, image_->device_folder.get(),
+                    home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
   sys::SocketPair control = TRY(sys::packet_pair());
   sys::SocketPair stream = TRY(sys::stream_pair());
   const UniqueFd group = TRY(groups.open_v2());
@@ -276,7 +253,11 @@ Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxI
   TRY(sys::random_bytes(nonce));
   TRY(send_config(control.ours.get(), request, slot, nonce, static_cast<bool>(group),
                   static_cast<bool>(oom)));
-  const UniqueFd network = TRY(supply_.network());
+  if (options_.head_start) {
+    if (auto made = options_.head_start->surroundings()) supply_.add_surroundings(std::move(*made));
+    options_.head_start->release();
+  }
+  const Supply::Around around = TRY(supply_.surroundings());
 
   LowDescriptors low;
   std::vector<int> task_numbers;
@@ -292,16 +273,19 @@ Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxI
   plan.task_count = task_numbers.size();
   plan.mounts = mounts.data();
   plan.mount_count = mounts.size();
-  plan.network = TRY(low.lift(network.get()));
+  plan.network = TRY(low.lift(around.network));
+  plan.mount_namespace = TRY(low.lift(around.mounts));
   plan.root = TRY(low.lift(rootfs.root.get()));
   plan.user_namespace = TRY(low.lift(slot.user_namespace.get()));
-  plan.init = TRY(low.lift(init_image_.get()));
-  plan.null = TRY(low.lift(null_.get()));
+  plan.init = TRY(low.lift(image_->init.get()));
+  plan.null = TRY(low.lift(image_->null.get()));
   plan.control = TRY(low.lift(control.theirs.get()));
   plan.stream = TRY(low.lift(stream.theirs.get()));
   plan.group = TRY(low.lift(group.get()));
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
+  for (UniqueFd& one : rootfs.spent) one = TRY(sys::park(std::move(one)));
+  supply_.spend(std::move(rootfs.spent));
   UniqueFd parked = TRY(sys::park(std::move(control.ours)));
   return Launched{
       Sandbox(id, std::move(slot), std::move(groups), std::move(parked), std::move(init), nonce),
@@ -327,8 +311,9 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
         TRY_IN("control group", Groups::create(group_roots_, id, ids.host_uid(kInitId)));
     TRY_IN("limits", groups.set_limits(request.limits));
     if (options_.lifetime == Lifetime::OneShot)
-      guardian_ = TRY(Guardian::start(group_roots_, id.str()));
+      guardian_ = TRY(Guardian::start(group_roots_, id.str(), {supply_.table(), slot.index}));
     slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
+    TRY(need_image());
     return launch_in(slot, std::move(groups), id, request, folders);
   };
   auto launched = attempt();

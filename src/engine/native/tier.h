@@ -16,6 +16,7 @@
 #include "engine/native/child.h"
 #include "engine/native/groups.h"
 #include "engine/native/guardian.h"
+#include "engine/native/head_start.h"
 #include "engine/native/rootfs.h"
 #include "engine/native/sandbox.h"
 #include "engine/native/stage.h"
@@ -27,7 +28,7 @@ struct TierOptions {
   HostFeatures host;
   std::string state_dir;
   Lifetime lifetime = Lifetime::OneShot;
-  std::optional<sys::PendingNamespace> network;  // one that the caller has begun to make
+  std::unique_ptr<HeadStart> head_start;  // of a single run
 };
 
 struct Launched {
@@ -48,6 +49,10 @@ class NativeTier {
   [[nodiscard]] Result<Launched> launch(const LaunchRequest& request,
                                         std::vector<UniqueFd> folders);
   [[nodiscard]] Result<void> destroy(Sandbox sandbox);
+  // Somebody takes the sandbox of this single run away when this process has ended.
+  [[nodiscard]] bool guarded() const noexcept { return guardian_ && guardian_->on_duty(); }
+  // Takes away what killed launchers left, as far as their last processes have let go of it.
+  [[nodiscard]] Result<void> sweep() { return supply_.sweep(); }
   // One step of making things ahead, for when nothing else is to do. False when there is nothing
   // left to make.
   [[nodiscard]] Result<bool> refill() { return supply_.refill(); }
@@ -68,7 +73,7 @@ class NativeTier {
   }
 
   [[nodiscard]] Result<void> open_state();
-  [[nodiscard]] Result<void> open_images();
+  [[nodiscard]] Result<void> need_image();
   [[nodiscard]] Result<void> trim();
   [[nodiscard]] Result<Launched> launch_in(Slot& slot, Groups groups, const SandboxId& id,
                                            const LaunchRequest& request,
@@ -86,14 +91,9 @@ class NativeTier {
   UniqueFd state_;
   Supply supply_;
   Stage stage_;
-  UniqueFd init_image_;
-  UniqueFd device_folder_;
-  UniqueFd null_;
+  std::optional<HostImage> image_;
   UniqueFd home_mounts_;  // of a service: the namespace that callers' folders belong to
   UniqueFd own_mounts_;
-  std::string skeleton_;
-  std::vector<std::string> system_folders_;
-  std::vector<ChildMask> masks_;  // those that this kernel has
   std::map<seccomp::Profile, seccomp::Filter> filters_;
   std::unique_ptr<std::byte[]> stack_;
 };

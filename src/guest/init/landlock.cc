@@ -33,6 +33,7 @@ constexpr uint64_t kScopeAbstractSocket = 1U << 0;  // ABI 6
 constexpr uint64_t kScopeSignal = 1U << 1;
 constexpr long kAbiOfScopes = 6;
 constexpr uint32_t kQueryVersion = 1;
+constexpr uint8_t kRoot[] = {'/'};
 
 struct RulesetAttributes {
   uint64_t handled_files;
@@ -100,12 +101,21 @@ StartFailure enter_scopes(bool sockets) {
   // plan knows; a socket scope that was asked for and cannot be given is a failure.
   if (version < kAbiOfScopes)
     return sockets ? StartFailure{ENOSYS, Step::Landlock} : StartFailure{};
-  const RulesetAttributes attributes{0, 0, kScopeSignal | (sockets ? kScopeAbstractSocket : 0)};
-  const long ruleset = landlock_create_ruleset(&attributes, sizeof(attributes), 0);
-  if (ruleset < 0) return {static_cast<int>(-ruleset), Step::Landlock};
-  const long entered = landlock_restrict_self(static_cast<int>(ruleset));
-  close(static_cast<int>(ruleset));
-  return entered < 0 ? StartFailure{static_cast<int>(-entered), Step::Landlock} : StartFailure{};
+  // Every ruleset denies renames and links between folders unless it grants them, whatever else it
+  // handles. This one is about scopes only, so it grants them everywhere; the files' own ruleset
+  // decides.
+  const RulesetAttributes attributes{kRefer, 0,
+                                     kScopeSignal | (sockets ? kScopeAbstractSocket : 0)};
+  const long made = landlock_create_ruleset(&attributes, sizeof(attributes), 0);
+  if (made < 0) return {static_cast<int>(-made), Step::Landlock};
+  const int ruleset = static_cast<int>(made);
+  StartFailure result = add_rule(ruleset, kRefer, Access::Write, wire::Bytes{kRoot, 1});
+  if (result.ok()) {
+    const long entered = landlock_restrict_self(ruleset);
+    if (entered < 0) result = {static_cast<int>(-entered), Step::Landlock};
+  }
+  close(ruleset);
+  return result;
 }
 
 StartFailure build_ruleset(wire::Bytes rules, uint32_t count) {

@@ -1,0 +1,122 @@
+// execute(): one Start frame in the caller's turn, one resume at the end.
+#include <algorithm>
+#include <utility>
+
+#include "engine/channel/guest_core.h"
+
+namespace caisson::engine {
+namespace {
+
+using wire::Kind;
+
+constexpr int kSignalBase = 128;
+constexpr milliseconds kAnswerMargin{5'000};  // beyond the command's own deadline
+
+StartOptions start_options(ExecRequest& request) {
+  StartOptions options;
+  options.argv = std::move(request.argv);
+  options.env = std::move(request.env);
+  options.cwd = std::move(request.cwd);
+  options.uid = request.user.uid;
+  options.gid = request.user.gid;
+  options.groups = std::move(request.groups);
+  options.flags = wire::kStartQuiet | wire::kStartAutoForget | wire::kStartAttach;
+  if (!request.input.empty()) options.flags |= wire::kStartStdin;
+  if (request.merge_error) options.flags |= wire::kStartMergeError;
+  if (!request.keep_background) options.flags |= wire::kStartKillTree;
+  options.mode = wire::Mode::Collect;
+  options.timeout = request.timeout;
+  options.grace = request.grace;
+  options.ring_bytes = request.output_bytes_max;
+  options.window_bytes = 0;
+  return options;
+}
+
+microseconds to_us(std::uint64_t value) {
+  return microseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4)));
+}
+
+void take_exit(ExecResult& result, const wire::ExitedBody& body) {
+  result.signal = std::clamp(body.signal, 0, 127);
+  result.exit_code =
+      result.signal != 0 ? kSignalBase + result.signal : std::clamp(body.code, 0, 255);
+  result.out_lost = body.lost[0];
+  result.err_lost = body.lost[1];
+  result.timed_out = (body.flags & wire::kExitTimedOut) != 0;
+  result.oom_killed = (body.flags & wire::kExitOomKilled) != 0;
+  result.tree_killed = (body.flags & wire::kExitTreeKilled) != 0;
+  result.wall = to_us(body.wall_us);
+  result.cpu = std::max(to_us(body.tree_cpu_us), to_us(body.user_us) + to_us(body.system_us));
+  result.peak_rss_kib = body.peak_rss_kib;
+}
+
+// One running exec: what has come, and what is still to be fed.
+class Run {
+ public:
+  Run(GuestLink& link, std::uint32_t id, std::string input)
+      : link_(link), id_(id), input_(std::move(input)) {}
+
+  void feed() {
+    if (input_.empty() || closed_) return;
+    const auto taken = link_.input(id_, std::as_bytes(std::span(input_)).subspan(fed_));
+    if (!taken) return;  // the link's death answers the call
+    fed_ += *taken;
+    if (fed_ == input_.size()) closed_ = link_.close_input(id_).has_value();
+  }
+
+  void take(const Frame& frame) {
+    if (frame.kind == Kind::Data) {
+      const auto bytes = frame.payload.subspan(sizeof(wire::DataHeader));
+      const bool out = frame.stream == static_cast<std::uint16_t>(wire::Stream::Output);
+      (out ? result.out : result.err)
+          .append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    } else if (frame.kind == Kind::Credit) {
+      feed();
+    } else if (frame.kind == Kind::Exited) {
+      wire::ExitedBody body{};
+      if (wire::parse_exact(frame.bytes(), body)) take_exit(result, body);
+    }
+  }
+
+  ExecResult result;
+
+ private:
+  GuestLink& link_;
+  std::uint32_t id_;
+  std::string input_;
+  std::size_t fed_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+awaitable<Result<ExecResult>> GuestCore::execute(ExecRequest request) {
+  const auto self = shared_from_this();
+  const std::string name = request.argv.empty() ? "exec" : request.argv.front();
+  auto call = enlist();
+  if (!call) co_return std::unexpected(call.error());
+  std::optional<TimePoint> deadline;
+  if (request.timeout.count() > 0)
+    deadline = Clock::now() + request.timeout + request.grace + kAnswerMargin;
+  const StartOptions options = start_options(request);
+  Run run(link_, (*call)->id, std::move(request.input));
+  if (const auto sent = link_.start((*call)->id, options); !sent) {
+    dismiss(**call);
+    co_return std::unexpected(sent.error());
+  }
+  (*call)->on_frame = [&run](const Frame& frame) { run.take(frame); };
+  CallGuard guard(self, *call, CallGuard::Kind::Exec);
+  run.feed();
+  flush();
+  while (!guard.call().done) {
+    const Wake wake = co_await guard.call().wakeup.wait(deadline);
+    if (wake == Wake::TimedOut)
+      co_return failure(Errc::TimedOut, "exec: init did not answer within the deadline");
+    if (wake == Wake::Cancelled) co_return failure(Errc::Gone, "exec: the caller left");
+  }
+  if (const auto& error = guard.call().error)
+    co_return std::unexpected(error->code == Errc::Gone ? *error : error->within(name));
+  co_return std::move(run.result);
+}
+
+}  // namespace caisson::engine

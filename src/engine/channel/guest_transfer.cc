@@ -1,0 +1,371 @@
+// Files and archives of a GuestChannel. Each operation is a Call; the streams own theirs and cancel
+// it when they go.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/channel/guest_core.h"
+
+namespace caisson::engine {
+namespace {
+
+using wire::Kind;
+using wire::OpKind;
+
+std::uint32_t flag_if(bool wanted, std::uint32_t flag) { return wanted ? flag : 0U; }
+
+std::string text_of(wire::Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data), bytes.size};
+}
+
+FileEntry entry_of(const wire::EntryView& view) {
+  FileEntry entry;
+  entry.name = text_of(view.name);
+  entry.target = text_of(view.target);
+  entry.type = static_cast<wire::EntryType>(view.body.type);
+  entry.mode = view.body.mode & 07777U;
+  entry.uid = view.body.uid;
+  entry.gid = view.body.gid;
+  entry.size = view.body.size;
+  entry.mtime_ns = view.body.mtime_ns;
+  entry.inode = view.body.inode;
+  entry.links = view.body.links;
+  entry.depth = view.body.depth;
+  return entry;
+}
+
+Error named(const Error& error, std::string_view what) {
+  return error.code == Errc::Gone ? error : error.within(what);
+}
+
+// What a stream waits for, or why it waits no longer.
+awaitable<Result<void>> progress(GuestCore& core, Call& call, const std::string& what) {
+  const Wake wake = co_await call.wakeup.wait(Clock::now() + core.options().idle_transfer);
+  if (wake == Wake::TimedOut) co_return failure(Errc::TimedOut, what + ": no progress in time");
+  if (wake == Wake::Cancelled) co_return failure(Errc::Gone, what + ": the caller left");
+  co_return Result<void>();
+}
+
+class FileReader final : public GuestReader {
+ public:
+  FileReader(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what,
+             std::uint64_t length)
+      : core_(core),
+        guard_(std::move(core), call, CallGuard::Kind::Operation),
+        what_(std::move(what)),
+        length_(length) {
+    call->on_frame = [this](const Frame& frame) { take(frame); };
+  }
+
+  awaitable<Result<std::span<const std::byte>>> next() override {
+    Call& call = guard_.call();
+    while (received_.empty() && !call.done) {
+      auto moved = co_await progress(*core_, call, what_);
+      if (!moved) co_return std::unexpected(moved.error());
+    }
+    taken_.clear();
+    std::swap(taken_, received_);
+    if (taken_.empty()) {
+      if (call.error) co_return std::unexpected(named(*call.error, what_));
+      if (length_ != 0 && count_ != length_)
+        co_return failure(Errc::Gone, what_ + ": the file became shorter while it was read");
+      co_return std::span<const std::byte>();
+    }
+    count_ += taken_.size();
+    if (!call.done) {
+      (void)core_->link().credit(call.id, wire::Stream::Output,
+                                 static_cast<std::uint32_t>(taken_.size()));
+      core_->flush();
+    }
+    co_return std::as_bytes(std::span(std::as_const(taken_)));
+  }
+
+ private:
+  void take(const Frame& frame) {
+    if (frame.kind != Kind::Data) return;
+    const auto bytes = frame.payload.subspan(sizeof(wire::DataHeader));
+    received_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    guard_.call().wakeup.wake();
+  }
+
+  std::shared_ptr<GuestCore> core_;
+  CallGuard guard_;
+  std::string what_;
+  std::uint64_t length_;
+  std::uint64_t count_ = 0;
+  std::string received_;  // at most kTransferBytes: that is the credit
+  std::string taken_;
+};
+
+class FileWriter final : public GuestWriter {
+ public:
+  FileWriter(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what)
+      : core_(core),
+        guard_(std::move(core), call, CallGuard::Kind::Operation),
+        what_(std::move(what)) {
+    call->on_frame = [held = call.get()](const Frame& frame) {
+      if (frame.kind == Kind::Credit) held->wakeup.wake();
+    };
+  }
+
+  awaitable<Result<void>> write(std::span<const std::byte> bytes) override {
+    Call& call = guard_.call();
+    while (!bytes.empty()) {
+      if (call.done) co_return early();
+      const auto sent = core_->link().input(call.id, bytes);
+      if (!sent) co_return std::unexpected(sent.error());
+      bytes = bytes.subspan(*sent);
+      core_->flush();
+      if (*sent != 0) continue;
+      auto moved = co_await progress(*core_, call, what_);
+      if (!moved) co_return std::unexpected(moved.error());
+    }
+    co_return Result<void>();
+  }
+
+  awaitable<Result<TarResult>> finish() override {
+    Call& call = guard_.call();
+    if (!call.done) {
+      if (const auto sent = core_->link().close_input(call.id); !sent)
+        co_return std::unexpected(sent.error());
+      core_->flush();
+    }
+    while (!call.done) {
+      auto moved = co_await progress(*core_, call, what_);
+      if (!moved) co_return std::unexpected(moved.error());
+    }
+    if (call.error) co_return std::unexpected(named(*call.error, what_));
+    co_return TarResult{call.result.bytes, call.result.count};
+  }
+
+ private:
+  // init has answered before it had everything: only a failure does that, or the end of an archive.
+  Result<void> early() {
+    if (const auto& error = guard_.call().error) return std::unexpected(named(*error, what_));
+    return {};
+  }
+
+  std::shared_ptr<GuestCore> core_;
+  CallGuard guard_;
+  std::string what_;
+};
+
+class FileWatch final : public GuestWatch {
+ public:
+  FileWatch(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what)
+      : guard_(std::move(core), call, CallGuard::Kind::Operation), what_(std::move(what)) {
+    call->on_frame = [this](const Frame& frame) { take(frame); };
+  }
+
+  awaitable<Result<WatchEvent>> next() override {
+    Call& call = guard_.call();
+    while (events_.empty()) {
+      if (call.done) co_return std::unexpected(named(why(), what_));
+      if (co_await call.wakeup.wait() == Wake::Cancelled)
+        co_return failure(Errc::Gone, what_ + ": the caller left");
+    }
+    WatchEvent event = std::move(events_.front());
+    events_.pop_front();
+    co_return event;
+  }
+
+ private:
+  [[nodiscard]] Error why() {
+    return guard_.call().error.value_or(Error{Errc::Gone, "the watch ended", 0});
+  }
+
+  void take(const Frame& frame) {
+    wire::EventView view{};
+    if (frame.kind != Kind::Event || !wire::parse_event(frame.bytes(), view)) return;
+    if (events_.size() < kWatchEventsMax) {
+      events_.push_back(WatchEvent{view.body.mask, view.body.cookie, text_of(view.name)});
+    } else {
+      events_.back() = WatchEvent{wire::kEventOverflow, 0, ""};
+    }
+    guard_.call().wakeup.wake();
+  }
+
+  CallGuard guard_;
+  std::string what_;
+  std::deque<WatchEvent> events_;
+};
+
+}  // namespace
+
+OpOptions make_op(OpKind kind, const GuestUser& user, std::string path, std::uint32_t flags) {
+  OpOptions options;
+  options.op = kind;
+  options.flags = flags;
+  options.uid = user.uid;
+  options.gid = user.gid;
+  options.path = std::move(path);
+  return options;
+}
+
+Result<CallPtr> GuestCore::begin(const OpOptions& options) {
+  CallPtr call = TRY(enlist());
+  if (const auto sent = link_.operate(call->id, options); !sent) {
+    dismiss(*call);
+    return std::unexpected(sent.error());
+  }
+  flush();
+  return call;
+}
+
+awaitable<Result<wire::DoneBody>> GuestCore::finish(CallPtr call, std::string what) {
+  while (!call->done) {
+    auto moved = co_await progress(*this, *call, what);
+    if (!moved) co_return std::unexpected(moved.error());
+  }
+  if (call->error) co_return std::unexpected(named(*call->error, what));
+  co_return call->result;
+}
+
+awaitable<Result<wire::DoneBody>> GuestCore::simple(OpOptions options, std::string what) {
+  const auto self = shared_from_this();
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  const CallGuard guard(self, *call, CallGuard::Kind::Operation);
+  co_return co_await finish(*call, std::move(what));
+}
+
+awaitable<Result<FileEntry>> GuestCore::stat(GuestUser user, std::string path, bool follow) {
+  const auto self = shared_from_this();
+  const std::string what = "stat " + path;
+  std::optional<FileEntry> entry;
+  auto call =
+      begin(make_op(OpKind::Stat, user, std::move(path), flag_if(!follow, wire::kOpNoFollow)));
+  if (!call) co_return std::unexpected(call.error());
+  (*call)->on_frame = [&entry](const Frame& frame) {
+    wire::EntryView view{};
+    if (frame.kind == Kind::Entry && wire::parse_entry(frame.bytes(), view)) entry = entry_of(view);
+  };
+  const CallGuard guard(self, *call, CallGuard::Kind::Operation);
+  auto done = co_await finish(*call, what);
+  if (!done) co_return std::unexpected(done.error());
+  if (!entry) co_return failure(Errc::Protocol, what + ": init sent no entry");
+  co_return *std::move(entry);
+}
+
+awaitable<Result<Listing>> GuestCore::list(GuestUser user, std::string path, bool recursive) {
+  const auto self = shared_from_this();
+  const std::string what = "list " + path;
+  Listing listing;
+  std::size_t bytes = 0;
+  auto call =
+      begin(make_op(OpKind::List, user, std::move(path), flag_if(recursive, wire::kOpRecursive)));
+  if (!call) co_return std::unexpected(call.error());
+  const CallPtr held = *call;
+  held->on_frame = [&listing, &bytes, &held](const Frame& frame) {
+    wire::EntryView view{};
+    if (frame.kind != Kind::Entry || !wire::parse_entry(frame.bytes(), view)) return;
+    held->wakeup.wake();  // a long listing is not late as long as something comes
+    bytes += view.name.size + view.target.size;
+    if (listing.entries.size() >= kListEntriesMax || bytes > kListBytesMax) {
+      listing.truncated = true;
+    } else {
+      listing.entries.push_back(entry_of(view));
+    }
+  };
+  const CallGuard guard(self, held, CallGuard::Kind::Operation);
+  while (!held->done && !listing.truncated) {
+    auto moved = co_await progress(*this, *held, what);
+    if (!moved) co_return std::unexpected(moved.error());
+  }
+  if (held->error && !listing.truncated) co_return std::unexpected(named(*held->error, what));
+  co_return listing;
+}
+
+awaitable<Result<std::unique_ptr<GuestReader>>> GuestCore::read(GuestUser user, std::string path,
+                                                                std::uint64_t offset,
+                                                                std::uint64_t length) {
+  const std::string what = "read " + path;
+  OpOptions options = make_op(OpKind::Read, user, std::move(path));
+  options.offset = offset;
+  options.length = length;
+  options.window_bytes = kTransferBytes;
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  co_return std::make_unique<FileReader>(shared_from_this(), *call, what, length);
+}
+
+awaitable<Result<std::unique_ptr<GuestWriter>>> GuestCore::write(GuestUser user, std::string path,
+                                                                 WriteOptions options) {
+  const std::string what = "write " + path;
+  const std::uint32_t flags =
+      flag_if(options.parents, wire::kOpParents) | flag_if(options.exclusive, wire::kOpExclusive);
+  OpOptions op = make_op(OpKind::Write, user, std::move(path), flags);
+  op.mode = options.mode;
+  auto call = begin(op);
+  if (!call) co_return std::unexpected(call.error());
+  co_return std::make_unique<FileWriter>(shared_from_this(), *call, what);
+}
+
+awaitable<Result<void>> GuestCore::make_folder(GuestUser user, std::string path, bool parents,
+                                               std::uint32_t mode) {
+  const std::string what = "make folder " + path;
+  OpOptions options =
+      make_op(OpKind::Mkdir, user, std::move(path), flag_if(parents, wire::kOpParents));
+  options.mode = mode;
+  auto done = co_await simple(std::move(options), what);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+awaitable<Result<void>> GuestCore::move(GuestUser user, std::string from, std::string to,
+                                        MoveOptions options) {
+  const std::string what = "move " + from;
+  const std::uint32_t flags =
+      flag_if(options.parents, wire::kOpParents) | flag_if(options.replace, wire::kOpReplace);
+  OpOptions op = make_op(OpKind::Move, user, std::move(from), flags);
+  op.path2 = std::move(to);
+  auto done = co_await simple(std::move(op), what);
+  if (!done) co_return std::unexpected(done.error());
+  co_return Result<void>();
+}
+
+awaitable<Result<std::uint64_t>> GuestCore::remove(GuestUser user, std::string path,
+                                                   bool recursive) {
+  const std::string what = "remove " + path;
+  OpOptions options =
+      make_op(OpKind::Remove, user, std::move(path), flag_if(recursive, wire::kOpRecursive));
+  auto done = co_await simple(std::move(options), what);
+  if (!done) co_return std::unexpected(done.error());
+  co_return done->count;
+}
+
+// Returns after the first event, which only says that the watch stands.
+awaitable<Result<std::unique_ptr<GuestWatch>>> GuestCore::watch(GuestUser user, std::string path,
+                                                                bool recursive) {
+  const std::string what = "watch " + path;
+  const OpOptions options =
+      make_op(OpKind::Watch, user, std::move(path), flag_if(recursive, wire::kOpRecursive));
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  auto watch = std::make_unique<FileWatch>(shared_from_this(), *call, what);
+  auto standing = co_await watch->next();
+  if (!standing) co_return std::unexpected(standing.error());
+  co_return watch;
+}
+
+awaitable<Result<std::unique_ptr<GuestReader>>> GuestCore::tar_out(GuestUser user,
+                                                                   std::string path) {
+  const std::string what = "archive " + path;
+  OpOptions options = make_op(OpKind::TarOut, user, std::move(path));
+  options.window_bytes = kTransferBytes;
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  co_return std::make_unique<FileReader>(shared_from_this(), *call, what, 0);
+}
+
+awaitable<Result<std::unique_ptr<GuestWriter>>> GuestCore::tar_in(GuestUser user, std::string path,
+                                                                  bool parents) {
+  const std::string what = "unpack into " + path;
+  const OpOptions options =
+      make_op(OpKind::TarIn, user, std::move(path), flag_if(parents, wire::kOpParents));
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  co_return std::make_unique<FileWriter>(shared_from_this(), *call, what);
+}
+
+}  // namespace caisson::engine

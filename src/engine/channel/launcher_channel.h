@@ -1,0 +1,59 @@
+// engine/channel — the ends of the engine that a server holds: coroutines on one I/O thread.
+// launcher_channel.h asks the launcher, guest_channel.h drives one sandbox's init. Both answer
+// every waiting call at once when the other side goes. Never here: tenants, policies, HTTP.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/launcher/core.h"
+#include "engine/launcher/living.h"
+
+namespace caisson::engine {
+
+using boost::asio::awaitable;
+
+// A fresh stream to a living init; what an older server had is cut.
+struct Joined {
+  UniqueFd stream;
+  Nonce nonce{};
+};
+
+class LauncherChannel {
+ public:
+  struct Watcher {
+    // A sandbox ended by itself: by a deadline, a limit, or because its init died.
+    std::function<void(const std::string& id, const Status&)> on_ended;
+    // The worker is gone, and all its sandboxes with it. The channel goes on by itself when the
+    // keeper has started a new one: until then every call is LauncherGone.
+    std::function<void()> on_lost;
+    std::function<void()> on_back;
+  };
+  // `path` is the launcher's socket. Connects, says hello, watches.
+  [[nodiscard]] static Result<std::unique_ptr<LauncherChannel>> open(
+      boost::asio::any_io_executor executor, std::string path, Watcher watcher);
+  virtual ~LauncherChannel() = default;
+
+  virtual awaitable<Result<LaunchReply>> launch(LaunchRequest request,
+                                                std::vector<UniqueFd> folders) = 0;
+  virtual awaitable<Result<Joined>> join(std::string id) = 0;
+  virtual awaitable<Result<Status>> destroy(std::string id) = 0;
+  virtual awaitable<Result<Status>> status(std::string id) = 0;
+  virtual awaitable<Result<void>> freeze(std::string id) = 0;
+  virtual awaitable<Result<void>> thaw(std::string id) = 0;
+  virtual awaitable<Result<void>> set_limits(std::string id, Limits limits) = 0;
+  virtual awaitable<Result<std::vector<Living>>> living() = 0;
+  // A TCP socket that belongs to the sandbox's network, not connected.
+  virtual awaitable<Result<UniqueFd>> socket_inside(std::string id, int family) = 0;
+  // Ends the launcher, keeper and worker, with every sandbox: the last word of an orderly stop.
+  virtual awaitable<Result<void>> stop_launcher() = 0;
+  [[nodiscard]] virtual bool connected() const noexcept = 0;
+};
+
+}  // namespace caisson::engine
