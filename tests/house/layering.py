@@ -16,6 +16,7 @@ STEPS = {
     "sys": 1,
     "engine": 2,
     "egress": 2,
+    "http": 2,
     "image": 2,
     "store": 2,
     "control": 3,

@@ -4,6 +4,8 @@ import tree
 
 # Folders that hold no library of their own, or whose door is a program.
 WITHOUT = {"main"}
+# Folders whose rooms are their sub-folders.
+OF_ROOMS = {"guest", "doors"}
 SIGN_LINES_MIN = 2
 
 
@@ -12,7 +14,7 @@ def rooms(root):
     for folder in sorted((root / "src").iterdir()):
         if not folder.is_dir() or folder.name in WITHOUT:
             continue
-        for room in sorted(folder.iterdir()) if folder.name == "guest" else [folder]:
+        for room in sorted(folder.iterdir()) if folder.name in OF_ROOMS else [folder]:
             if room.is_dir() and (any(room.rglob("*.cc")) or any(room.rglob("*.h"))):
                 yield room
 

@@ -1,0 +1,66 @@
+// http/server_core.h — what the connections of one server share: limits, counters, the clock tick.
+// Connections keep it alive, so that the server object may go before its last coroutine does.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <string>
+#include <unordered_map>
+
+#include "http/http.h"
+#include "http/response_head.h"
+#include "http/server.h"
+
+namespace caisson::http {
+
+class Connection;
+
+using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
+                                                boost::asio::any_io_executor>;
+
+// Where a connection comes from. `key` is what the cap per peer counts by: an IPv4 address, the
+// /64 of an IPv6 address (one customer has it whole), or "unix".
+struct Origin {
+  Peer peer;
+  std::string key;
+};
+
+struct ServerCore {
+  ServerCore(boost::asio::any_io_executor the_executor, Handler& the_handler,
+             const Limits& the_limits, Server::ErrorBody the_on_error)
+      : executor(std::move(the_executor)),
+        handler(the_handler),
+        limits(the_limits),
+        on_error(std::move(the_on_error)) {}
+
+  boost::asio::any_io_executor executor;
+  Handler& handler;
+  const Limits limits;
+  Server::ErrorBody on_error;
+
+  ServerCounters counters;
+  DateText date;
+  std::uint64_t tick = 0;  // seconds in which there were connections: deadlines are measured in it
+  std::uint64_t next_id = 0;
+  bool stopping = false;
+  std::function<void()> done;  // of stop()
+
+  std::list<Connection*> connections;
+  std::unordered_map<std::string, std::size_t> per_peer;
+
+  [[nodiscard]] bool has_room(const std::string& key) const;
+  // 16 hex digits, different for 2^64 requests, and not telling how many there were.
+  void write_id(std::string& out);
+  [[nodiscard]] std::string error_body(unsigned status, const Error& error, std::string_view id);
+};
+
+// The id that belongs to the n-th request: a bijection, so no two are alike.
+[[nodiscard]] std::uint64_t scatter(std::uint64_t n) noexcept;
+
+}  // namespace caisson::http

@@ -1,0 +1,158 @@
+// The two layers above the file: variables and flags. Their texts become the nodes that the file
+// would have had, and the same table reads them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "policy/settings/setting_keys.h"
+#include "policy/settings/setting_value.h"
+#include "policy/settings/settings.h"
+#include "policy/wording.h"
+
+namespace caisson::policy {
+namespace {
+
+constexpr std::string_view kOurs = "CAISSON_";
+constexpr std::string_view kTheirs = "CAGEBOX_";
+constexpr std::array<std::string_view, 6> kSections = {"SERVER_", "SANDBOX_", "PROFILES_",
+                                                       "AUDIT_",  "LOGGING_", "AUTH_"};
+// Below a section's name, but no setting: where the server's program is, for whoever starts it.
+constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
+
+// server.state_dir → SERVER_STATE_DIR
+std::string variable_name(std::string_view path) {
+  std::string name;
+  for (const char c : path) {
+    if (c >= 'a' && c <= 'z') {
+      name += static_cast<char>(c - 'a' + 'A');
+    } else {
+      name += c == '.' ? '_' : c;
+    }
+  }
+  return name;
+}
+
+YamlNode scalar(std::string_view text) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::Scalar;
+  node.at = Position{0, 0};
+  node.plain = true;
+  node.text = text;
+  return node;
+}
+
+YamlNode list(std::span<const std::string> texts) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::List;
+  node.at = Position{0, 0};
+  for (const std::string& text : texts) node.items.push_back(scalar(text));
+  return node;
+}
+
+YamlNode split_list(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = text.find(separator);
+    std::string_view part = text.substr(0, end);
+    if (separator == ',') {
+      while (part.starts_with(' ')) part.remove_prefix(1);
+      while (part.ends_with(' ')) part.remove_suffix(1);
+    }
+    parts.emplace_back(part);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return list(parts);
+}
+
+// The first one counts, as for getenv().
+std::optional<std::string_view> find_variable(std::span<const std::string> environ,
+                                              std::string_view name) {
+  for (const std::string& entry : environ) {
+    const std::string_view view = entry;
+    if (view.size() > name.size() && view.starts_with(name) && view[name.size()] == '=')
+      return view.substr(name.size() + 1);
+  }
+  return std::nullopt;
+}
+
+Result<void> check_names(std::span<const std::string> environ) {
+  for (const std::string& entry : environ) {
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (!name.starts_with(kOurs)) continue;
+    if (std::ranges::find(kNotSettings, name) != kNotSettings.end()) continue;
+    const std::string_view rest = name.substr(kOurs.size());
+    const auto section = std::ranges::find_if(
+        kSections, [rest](std::string_view one) { return rest.starts_with(one); });
+    if (section == kSections.end()) continue;
+    const bool known = std::ranges::any_of(
+        setting_keys(), [rest](const SettingKey& key) { return variable_name(key.path) == rest; });
+    if (known) continue;
+    if (*section == "PROFILES_") {
+      return bad_field(printable(name),
+                       fmt::format("{}: profiles stand in the file only", printable(name)));
+    }
+    std::string names;
+    for (const SettingKey& key : setting_keys()) {
+      if (!variable_name(key.path).starts_with(*section)) continue;
+      names += fmt::format("{}{}{}", names.empty() ? "" : ", ", kOurs, variable_name(key.path));
+    }
+    return bad_field(printable(name),
+                     fmt::format("{} names no setting; known: {}", printable(name), names));
+  }
+  return {};
+}
+
+// The error names what the person typed, not the setting behind it.
+std::unexpected<Error> said_as(std::string_view name, Error error) {
+  const std::string prefix = error.field + ": ";
+  if (error.message.starts_with(prefix)) error.message.erase(0, prefix.size());
+  error.message = fmt::format("{}: {}", name, error.message);
+  error.field = name;
+  return std::unexpected(std::move(error));
+}
+
+Result<void> take(Settings& settings, std::string_view path, const YamlNode& node,
+                  std::string_view shown) {
+  const SettingKey* key = find_setting(path);
+  CAISSON_ASSERT(key != nullptr);
+  if (auto read = key->read(node, path, settings); !read) return said_as(shown, read.error());
+  return {};
+}
+
+}  // namespace
+
+Result<void> apply_environment(Settings& settings, std::span<const std::string> environ) {
+  TRY(check_names(environ));
+  for (const SettingKey& key : setting_keys()) {
+    if (key.path.find('.') == std::string_view::npos) continue;  // profiles
+    const std::string rest = variable_name(key.path);
+    std::string name = std::string(kOurs) + rest;
+    auto value = find_variable(environ, name);
+    if (!value) {
+      name = std::string(kTheirs) + rest;
+      value = find_variable(environ, name);
+    }
+    if (!value) continue;
+    const YamlNode node =
+        key.separator == '\0' ? scalar(*value) : split_list(*value, key.separator);
+    TRY(take(settings, key.path, node, name));
+  }
+  return {};
+}
+
+Result<void> apply_flags(Settings& settings, const SettingFlags& flags) {
+  if (!flags.listen.empty()) TRY(take(settings, "server.listen", list(flags.listen), "--listen"));
+  if (flags.state_dir)
+    TRY(take(settings, "server.state_dir", scalar(*flags.state_dir), "--state-dir"));
+  if (flags.log_level)
+    TRY(take(settings, "logging.level", scalar(*flags.log_level), "--log-level"));
+  if (flags.log_format)
+    TRY(take(settings, "logging.format", scalar(*flags.log_format), "--log-format"));
+  if (flags.open) settings.auth.open = true;
+  if (flags.behind_tls_proxy) settings.server.behind_tls_proxy = true;
+  return {};
+}
+
+}  // namespace caisson::policy

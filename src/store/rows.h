@@ -1,0 +1,14 @@
+// store/rows.h — from columns to records.
+#pragma once
+
+#include "store/sqlite.h"
+#include "store/store.h"
+
+namespace caisson::store {
+
+// Each reads the columns of one SELECT in reader.cc or verify.cc, in its order.
+[[nodiscard]] AuditRow row_of(const Statement& select);
+[[nodiscard]] TokenRecord token_of(const Statement& select);
+[[nodiscard]] SandboxRecord sandbox_of(const Statement& select);
+
+}  // namespace caisson::store
