@@ -23,6 +23,7 @@ inline constexpr int kExitNotFound = 127;
 [[nodiscard]] int run_command(std::span<char*> args);
 [[nodiscard]] int validate_command(std::span<char*> args);
 [[nodiscard]] int inspect_command(std::span<char*> args);
+[[nodiscard]] int serve_command(std::span<char*> args);
 [[nodiscard]] int launcher_command(std::span<char*> args);
 [[nodiscard]] int bench_command(std::span<char*> args);
 [[nodiscard]] int completion_command(std::span<char*> args);

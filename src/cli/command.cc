@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/cli.h"
+#include "cli/client.h"
 #include "cli/doctor.h"
 
 namespace caisson::cli {
@@ -20,10 +21,27 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "run a command in a new sandbox", run_command},
+    {"serve", "serve sandboxes over HTTP", serve_command},
     {"validate", "check a capability file", validate_command},
-    {"inspect", "show a live sandbox", inspect_command},
     {"doctor", "what this host can hold, and what is missing", doctor_command},
     {"bench", "measure create, exec and destroy on this host", bench_command},
+    {"create", "create a sandbox on the server and print its id", create_command},
+    {"ls", "list the sandboxes of the server", ls_command},
+    {"inspect", "show a live sandbox", inspect_command},
+    {"exec", "run a command in a sandbox of the server", exec_command},
+    {"shell", "open a terminal in a sandbox of the server", shell_command},
+    {"cp", "copy files into a sandbox or out of one", cp_command},
+    {"ps", "list the processes of a sandbox", ps_command},
+    {"kill", "send a signal to a process of a sandbox", kill_command},
+    {"logs", "what was done with a sandbox, or what a process printed", logs_command},
+    {"pause", "freeze a sandbox", pause_command},
+    {"resume", "let a paused sandbox go on", resume_command},
+    {"rm", "destroy sandboxes", rm_command},
+    {"events", "what happens to sandboxes", events_command},
+    {"top", "what sandboxes use", top_command},
+    {"audit", "the record of what was done: tail, verify, export", audit_command},
+    {"token", "who may call the server: create, list, revoke", token_command},
+    {"config", "check the configuration of a server", config_command},
     {"completion", "print a completion script for bash, zsh or fish", completion_command},
     {"launcher", "", launcher_command},
 };

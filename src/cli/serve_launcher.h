@@ -1,0 +1,17 @@
+// cli/serve_launcher.h — finds the launcher of a state directory, or starts the pair.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/serve.h"
+
+namespace caisson::cli {
+
+// When this returns, a launcher answers at the state directory's socket. One that is started here
+// lives in a session of its own: neither the terminal nor the server's end reaches it.
+[[nodiscard]] Result<void> ensure_launcher(const std::string& state_dir,
+                                           const ServerIdentity& server,
+                                           std::int64_t orphan_grace_seconds);
+
+}  // namespace caisson::cli

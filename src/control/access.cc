@@ -1,0 +1,305 @@
+#include "control/access.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <map>
+#include <utility>
+
+#include "control/access_guard.h"
+#include "control/access_token.h"
+#include "control/await_store.h"
+#include "store/digest.h"
+
+namespace caisson::control {
+namespace {
+
+using store::Outcome;
+using store::TokenRecord;
+using store::WallTime;
+
+constexpr WallTime kMinute = 60'000'000;
+constexpr WallTime kSilence = 60 * kMinute;  // a token that comes back after it logs in anew
+constexpr std::uint8_t kAllScopes = 15;
+
+struct Token {
+  TokenRecord record;
+  store::Digest digest{};
+  std::string peer;      // that used it last
+  bool unsaved = false;  // withdrawn, but the store does not know it yet
+};
+
+store::AuditEvent event_of(const Caller& who, std::string_view action, const std::string& object,
+                           Outcome outcome) {
+  store::AuditEvent event;
+  event.tenant = who.tenant;
+  event.actor = who.actor;
+  event.action = action;
+  event.object = object;
+  event.outcome = outcome;
+  event.request_id = who.request_id;
+  return event;
+}
+
+std::unexpected<Error> stranger(const char* message) {
+  return failure(Errc::Unauthenticated, message);
+}
+
+class StoredAccess final : public Access {
+ public:
+  StoredAccess(store::Store& store, bool open, AccessClock clock)
+      : store_(store), open_(open), clock_(std::move(clock)) {}
+  ~StoredAccess() override { tell(guard_.drain()); }
+  [[nodiscard]] Result<void> load();
+
+  Result<Caller> authenticate(std::string_view credential, std::string_view peer) override;
+  awaitable<Result<NewToken>> create(const Caller& caller, TokenWish wish) override;
+  awaitable<Result<void>> revoke(const Caller& caller, std::string id) override;
+  [[nodiscard]] std::vector<TokenRecord> list(const Caller& caller) const override;
+  [[nodiscard]] bool empty() const override { return tokens_.empty() && !pending_; }
+  [[nodiscard]] std::uint64_t failures() const override { return guard_.failures(); }
+
+ private:
+  using Tokens = std::map<std::string, Token, std::less<>>;
+
+  [[nodiscard]] Result<Caller> judge(std::string_view credential, std::string_view peer);
+  void touch(Token& token, std::string_view peer);
+  void tell(std::vector<store::AuditEvent> rows);
+  void refuse(std::string_view peer, const LoginFailure& what, Guess guess);
+  [[nodiscard]] Result<std::optional<Token>> make_room();
+  [[nodiscard]] Result<NewToken> make_unused(const TokenWish& wish) const;
+  awaitable<Result<void>> deny(Caller who, std::string action, std::string object);
+
+  store::Store& store_;
+  bool open_;
+  AccessClock clock_;
+  Tokens tokens_;
+  std::size_t pending_ = 0;  // made, and not yet durable
+  AccessGuard guard_;
+};
+
+Result<void> StoredAccess::load() {
+  const auto records = TRY(store_.tokens());
+  for (const TokenRecord& record : records) {
+    const auto digest = store::digest_from_hex(record.sha256);
+    if (!digest) {
+      return failure(Errc::Internal,
+                     fmt::format("token {}: its hash in the database is damaged", record.id));
+    }
+    tokens_.emplace(record.id, Token{.record = record, .digest = *digest, .peer = ""});
+  }
+  return {};
+}
+
+void StoredAccess::tell(std::vector<store::AuditEvent> rows) {
+  if (rows.empty()) return;
+  store::Store::Batch batch;
+  batch.audit = std::move(rows);
+  // Nobody waits for it: the caller is refused in any case.
+  store_.write(std::move(batch), [](const Result<void>&) {});
+}
+
+void StoredAccess::refuse(std::string_view peer, const LoginFailure& what, Guess guess) {
+  tell(guard_.failed(peer, what, guess, clock_.now()));
+}
+
+Result<Caller> StoredAccess::authenticate(std::string_view credential, std::string_view peer) {
+  if (open_) {
+    return Caller{.tenant = "default",
+                  .actor = "open",
+                  .scopes = kAllScopes,
+                  .max_sandboxes = 0,
+                  .peer = std::string(peer),
+                  .request_id = ""};
+  }
+  const TimePoint now = clock_.now();
+  tell(guard_.owed(now));
+  const seconds wait = guard_.blocked_for(peer, now);
+  if (wait > seconds(0)) {
+    refuse(peer, {.reason = "blocked", .token = "", .tenant = ""}, Guess::Counts);
+    return failure(
+        Errc::Exhausted,
+        fmt::format("too many failed logins from here: try again in {} seconds", wait.count()));
+  }
+  return judge(credential, peer);
+}
+
+Result<Caller> StoredAccess::judge(std::string_view credential, std::string_view peer) {
+  if (credential.empty()) {
+    refuse(peer, {.reason = "no token", .token = "", .tenant = ""}, Guess::Harmless);
+    return stranger(
+        "a token is wanted: send it as 'Authorization: Bearer TOKEN' or 'X-API-Key: TOKEN'");
+  }
+  const auto parsed = parse_credential(credential);
+  const std::string_view secret =
+      parsed ? parsed->secret : credential.substr(0, kCredentialBytesMax);
+  const std::string_view id = parsed ? parsed->id : std::string_view();
+  const auto found = tokens_.find(id);
+  // An unknown id is hashed and compared all the same, with a hash that nothing has.
+  const store::Digest nobody{};
+  const bool known = found != tokens_.end();
+  const bool equal =
+      store::equal_in_constant_time(store::sha256(secret), known ? found->second.digest : nobody);
+  if (!known || !equal) {
+    refuse(peer, {.reason = parsed ? "unknown token" : "not a token", .token = id, .tenant = ""},
+           Guess::Counts);
+    return stranger("the token is not known here: check it, or have a new one made");
+  }
+  Token& token = found->second;
+  // Only who has the whole token hears that it was good once.
+  const auto over = [&](const char* reason, const char* message) {
+    refuse(peer, {.reason = reason, .token = id, .tenant = token.record.tenant}, Guess::Counts);
+    return stranger(message);
+  };
+  if (token.record.revoked)
+    return over("revoked token", "the token was withdrawn: have a new one made");
+  if (token.record.expires && *token.record.expires <= clock_.wall())
+    return over("expired token", "the token has expired: have a new one made");
+  touch(token, peer);
+  return Caller{.tenant = token.record.tenant,
+                .actor = token.record.id,
+                .scopes = token.record.scopes,
+                .max_sandboxes = token.record.max_sandboxes,
+                .peer = std::string(peer),
+                .request_id = ""};
+}
+
+// At most one write a minute for a token, whoever uses it how often.
+void StoredAccess::touch(Token& token, std::string_view peer) {
+  const WallTime minute = clock_.wall() / kMinute * kMinute;
+  const auto before = token.record.last_used;
+  if (before && *before >= minute) return;
+  token.record.last_used = minute;
+  store::Store::Batch batch;
+  batch.tokens.push_back(token.record);
+  if (!before || minute - *before > kSilence || token.peer != peer) {
+    Caller who{.tenant = token.record.tenant,
+               .actor = token.record.id,
+               .scopes = 0,
+               .max_sandboxes = 0,
+               .peer = "",
+               .request_id = ""};
+    batch.audit.push_back(event_of(who, "login", std::string(peer), Outcome::Allowed));
+    token.peer = peer;
+  }
+  store_.write(std::move(batch), [](const Result<void>&) {});
+}
+
+awaitable<Result<void>> StoredAccess::deny(Caller who, std::string action, std::string object) {
+  store::Store::Batch batch;
+  batch.audit.push_back(event_of(who, action, object, Outcome::Denied));
+  const Result<void> written = co_await commit(store_, std::move(batch));
+  if (!written) co_return std::unexpected(written.error());
+  co_return failure(Errc::Denied, action + ": this token has not the scope 'admin'");
+}
+
+// When all places are taken, the oldest token that works no more gives up its own.
+Result<std::optional<Token>> StoredAccess::make_room() {
+  if (tokens_.size() + pending_ < kTokensMax) return std::nullopt;
+  const WallTime now = clock_.wall();
+  auto oldest = tokens_.end();
+  for (auto at = tokens_.begin(); at != tokens_.end(); ++at) {
+    const TokenRecord& record = at->second.record;
+    const bool dead =
+        (record.revoked && !at->second.unsaved) || (record.expires && *record.expires <= now);
+    if (dead && (oldest == tokens_.end() || record.created < oldest->second.record.created))
+      oldest = at;
+  }
+  if (oldest == tokens_.end()) {
+    return failure(Errc::Exhausted,
+                   fmt::format("there are {} tokens already: withdraw some first", kTokensMax));
+  }
+  std::optional<Token> taken = std::move(oldest->second);
+  tokens_.erase(oldest);
+  return taken;
+}
+
+Result<NewToken> StoredAccess::make_unused(const TokenWish& wish) const {
+  for (;;) {
+    NewToken made = TRY(make_token_at(wish, clock_.wall()));
+    if (!tokens_.contains(made.record.id)) return made;
+  }
+}
+
+awaitable<Result<NewToken>> StoredAccess::create(const Caller& caller, TokenWish wish) {
+  if (!caller.may(store::Scope::Admin)) {
+    const Result<void> denied = co_await deny(caller, "token.create", wish.tenant);
+    co_return std::unexpected(denied.error());
+  }
+  Result<NewToken> made = make_unused(wish);
+  if (!made) co_return std::unexpected(made.error());
+  Result<std::optional<Token>> removed = make_room();
+  if (!removed) co_return std::unexpected(removed.error());
+
+  const boost::json::object detail = {{"tenant", made->record.tenant},
+                                      {"label", made->record.label},
+                                      {"scopes", scopes_text(made->record.scopes)}};
+  store::Store::Batch batch;
+  batch.audit.push_back(event_of(caller, "token.create", made->record.id, Outcome::Allowed));
+  batch.audit.back().detail = boost::json::serialize(detail);
+  batch.tokens.push_back(made->record);
+  if (*removed) batch.forgotten_tokens.push_back((*removed)->record.id);
+  ++pending_;
+  const Result<void> written = co_await commit(store_, std::move(batch));
+  --pending_;
+  if (!written) {
+    if (*removed) {
+      std::string id = (*removed)->record.id;
+      tokens_.emplace(std::move(id), std::move(**removed));
+    }
+    co_return std::unexpected(written.error());
+  }
+  Token token{.record = made->record,
+              .digest = store::digest_from_hex(made->record.sha256).value(),
+              .peer = ""};
+  tokens_.emplace(made->record.id, std::move(token));
+  co_return std::move(*made);
+}
+
+awaitable<Result<void>> StoredAccess::revoke(const Caller& caller, std::string id) {
+  if (!caller.may(store::Scope::Admin)) co_return co_await deny(caller, "token.revoke", id);
+  const auto found = tokens_.find(id);
+  if (found == tokens_.end())
+    co_return failure(Errc::NotFound, fmt::format("token '{}' does not exist", id.substr(0, 64)));
+  Token& token = found->second;
+  if (token.record.revoked && !token.unsaved) co_return Result<void>();
+  // It works no more from here on, before the disk has heard of it; and a late note of its last use
+  // cannot write it back as good.
+  if (!token.record.revoked) token.record.revoked = clock_.wall();
+  token.unsaved = true;
+  store::Store::Batch batch;
+  batch.audit.push_back(event_of(caller, "token.revoke", id, Outcome::Allowed));
+  batch.tokens.push_back(token.record);
+  const Result<void> written = co_await commit(store_, std::move(batch));
+  if (!written) {
+    co_return std::unexpected(written.error().within(
+        "the token works no more, but that is not written down: withdraw it again, or it works "
+        "after a restart"));
+  }
+  const auto again = tokens_.find(id);
+  if (again != tokens_.end()) again->second.unsaved = false;
+  co_return Result<void>();
+}
+
+std::vector<TokenRecord> StoredAccess::list(const Caller& caller) const {
+  std::vector<TokenRecord> records;
+  if (!caller.may(store::Scope::Admin)) return records;
+  for (const auto& [id, token] : tokens_) {
+    records.push_back(token.record);
+    records.back().sha256.clear();
+  }
+  std::ranges::sort(records, {}, &TokenRecord::created);
+  return records;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Access>> Access::make(store::Store& store, bool open, AccessClock clock) {
+  auto access = std::make_unique<StoredAccess>(store, open, std::move(clock));
+  TRY(access->load());
+  return access;
+}
+
+}  // namespace caisson::control

@@ -1,0 +1,336 @@
+// control/fleet.h — every sandbox of a server, for every door: create, find, use, limit, end.
+//
+// One thread, the I/O thread, runs all of it; what waits is a coroutine. A sandbox has its own
+// stream to its init, so a busy one does not hold up another. Each call names its Caller: a sandbox
+// of another tenant is NotFound, in the same words and the same time as one that never was. What is
+// allowed, denied or failed is in the audit before the caller hears of it.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "control/caller.h"
+#include "engine/launcher/core.h"
+#include "engine/link/guest_session.h"
+#include "store/store.h"
+
+namespace caisson::control {
+
+using boost::asio::awaitable;
+
+inline constexpr std::size_t kFilesMax = 256;                        // of one create
+inline constexpr std::size_t kFileTextBytesMax = 4UL * 1024 * 1024;  // all of them together
+inline constexpr std::size_t kEnvironmentMax = 256;
+inline constexpr std::size_t kLabelsMax = 32;
+inline constexpr std::size_t kArgumentsMax = 1024;
+inline constexpr std::size_t kCommandBytesMax = 128UL * 1024;  // a kernel takes no longer argument
+inline constexpr std::uint32_t kOutputBytesDefault = 1024 * 1024;
+inline constexpr std::uint32_t kOutputBytesMax = 8 * 1024 * 1024;
+inline constexpr std::string_view kWorkspace = "/workspace";
+
+// ------------------------------------------------------------------------------------ create
+
+// What the caller said; what he left out is the profile's, then the server's.
+struct LimitWish {
+  std::optional<double> cpu;  // cores
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<std::uint32_t> processes;
+  std::optional<std::uint64_t> disk_bytes;
+  std::optional<std::uint64_t> disk_files;
+  std::optional<std::uint32_t> open_files;
+  std::optional<double> cpu_seconds;
+  std::optional<double> timeout_seconds;  // life of the sandbox, from its creation
+  std::optional<double> idle_seconds;     // ended when nothing was asked of it for so long
+
+  friend bool operator==(const LimitWish&, const LimitWish&) = default;
+};
+
+struct CreateWish {
+  std::optional<std::string> profile;
+  std::optional<std::string> image;  // only "host" until there are others
+  std::optional<std::string> tier;   // "native"; others are Unsupported by name
+  std::optional<std::vector<std::string>> tools;
+  std::vector<std::pair<std::string, std::string>> files;  // path, content
+  std::optional<std::string>
+      network_mode;  // "none"; "allowlist" is Unsupported until egress exists
+  std::vector<std::string> domain_allowlist;
+  LimitWish limits;
+  std::optional<engine::RootMode> root;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::optional<std::string> workdir;  // inside; the workspace otherwise
+  std::optional<std::uint32_t> uid;    // 65534 otherwise
+  std::optional<std::string> hostname;
+  std::string name;  // for people; unique among the tenant's living sandboxes when not empty
+  std::map<std::string, std::string> labels;
+};
+
+enum class State : std::uint8_t { Creating, Running, Paused, Ended };
+[[nodiscard]] std::string_view to_string(State state) noexcept;
+
+// A sandbox as it is shown.
+struct SandboxView {
+  std::string id;
+  std::string name;
+  std::string tenant;
+  State state = State::Running;
+  std::string profile;
+  std::string image;
+  std::vector<std::string> tools;
+  engine::Limits limits;
+  engine::RootMode root = engine::RootMode::ReadOnly;
+  std::uint32_t uid = 65534;
+  std::string workdir;
+  std::map<std::string, std::string> labels;
+  store::WallTime created = 0;
+  std::optional<store::WallTime> expires;
+  std::optional<double> idle_seconds;
+  engine::Record record;  // which walls hold
+  std::string end_reason;
+};
+
+// ------------------------------------------------------------------------------------ commands
+
+struct ExecWish {
+  std::vector<std::string> argv;       // or
+  std::optional<std::string> command;  // a line for /bin/sh -c; exactly one of the two
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::optional<std::string> workdir;  // relative to the sandbox's own, or absolute inside
+  std::string input;                   // all of standard input (collected execs)
+  std::optional<double> timeout_seconds;
+  std::uint32_t output_bytes_max = kOutputBytesDefault;  // kept of each stream
+  bool merge_error = false;
+};
+
+using ExecOutcome = engine::ExecResult;
+
+struct ProcessWish {
+  ExecWish exec;
+  bool terminal = false;
+  bool input = true;  // keep standard input open for write_input()
+  std::uint16_t rows = 24;
+  std::uint16_t columns = 80;
+};
+
+struct ProcessView {
+  std::uint32_t id = 0;
+  std::int32_t pid = 0;  // inside
+  bool running = true;
+  bool terminal = false;
+  std::string command;  // its name, cut
+  double age_seconds = 0;
+  std::uint64_t begin[2] = {0, 0};  // oldest offset still held, of stdout and stderr
+  std::uint64_t end[2] = {0, 0};
+  std::optional<int> exit_code;  // 128 + N when signal N ended it
+  int signal = 0;
+  bool timed_out = false;
+  bool oom_killed = false;
+};
+
+struct OutputChunk {
+  bool error = false;        // stderr
+  std::uint64_t offset = 0;  // of its first byte
+  std::uint64_t lost = 0;    // bytes before it that nobody can read any more
+  std::string bytes;
+};
+
+// Output of a process as it comes, then its end. Dropping the stream detaches; the process goes on.
+class OutputStream {
+ public:
+  using Item = std::variant<OutputChunk, ProcessView>;  // the view comes last, once
+  virtual ~OutputStream() = default;
+  virtual awaitable<Result<Item>> next() = 0;
+};
+
+// ------------------------------------------------------------------------------------ files
+
+// Bytes out of a sandbox. Dropping it cancels.
+class ByteReader {
+ public:
+  virtual ~ByteReader() = default;
+  // Empty at the end. Valid until the next call.
+  virtual awaitable<Result<std::span<const std::byte>>> next() = 0;
+};
+
+// Bytes into a sandbox. Nothing of it is seen inside before finish(); dropping it leaves no trace.
+class ByteWriter {
+ public:
+  struct Written {
+    std::uint64_t bytes = 0;
+    std::uint64_t entries = 0;  // of an archive
+  };
+  virtual ~ByteWriter() = default;
+  virtual awaitable<Result<void>> write(std::span<const std::byte> bytes) = 0;
+  virtual awaitable<Result<Written>> finish() = 0;
+};
+
+struct FileView {
+  engine::FileEntry entry;
+  std::string path;  // absolute, inside
+  std::string etag;  // of a regular file, quoted: inode, size and time of change
+};
+
+struct Download {
+  FileView file;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  // of what follows
+  std::unique_ptr<ByteReader> bytes;
+};
+
+struct Range {  // of a download; both ends included, as in HTTP
+  std::optional<std::uint64_t> first;
+  std::optional<std::uint64_t> last;  // without `first`: that many bytes at the end
+};
+
+class WatchStream {
+ public:
+  virtual ~WatchStream() = default;
+  virtual awaitable<Result<engine::WatchEvent>> next() = 0;
+};
+
+// ------------------------------------------------------------------------------------ events
+
+struct Event {
+  std::uint64_t sequence = 0;  // of this server's life
+  store::WallTime time = 0;
+  std::string type;  // "sandbox.created", "sandbox.ended", "sandbox.paused", "process.started", …
+  std::string tenant;
+  std::string sandbox;
+  boost::json::object data;
+};
+
+class EventStream {
+ public:
+  virtual ~EventStream() = default;
+  // Gone when the reader was too slow and events were lost, or when the server ends.
+  virtual awaitable<Result<Event>> next() = 0;
+};
+
+struct UsageView {
+  engine::Usage usage;
+  double wall_seconds = 0;
+  std::uint64_t execs = 0;
+};
+
+struct FleetCounters {
+  std::uint64_t created = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t failed = 0;  // creates
+  std::uint64_t execs = 0;
+  std::size_t living = 0;
+  std::uint64_t denied = 0;
+};
+
+class Fleet {
+ public:
+  virtual ~Fleet() = default;
+
+  // Every call takes the caller by value or by a reference that outlives the coroutine.
+  virtual awaitable<Result<SandboxView>> create(const Caller& caller, CreateWish wish) = 0;
+  virtual Result<SandboxView> get(const Caller& caller, std::string_view id) = 0;
+  virtual std::vector<SandboxView> list(const Caller& caller) = 0;
+  virtual awaitable<Result<void>> destroy(const Caller& caller, std::string id) = 0;
+
+  // `tool` and its arguments as a client wrote them; the answer is the tool's own object.
+  virtual awaitable<Result<boost::json::object>> execute_tool(const Caller& caller, std::string id,
+                                                              std::string tool,
+                                                              boost::json::object arguments) = 0;
+  // Name, description and argument schema of each.
+  [[nodiscard]] virtual boost::json::array tools() const = 0;
+
+  // --- commands. All of them count as the tool shell_exec for a sandbox's tool list and for the
+  // blocklist.
+  virtual awaitable<Result<ExecOutcome>> exec(const Caller& caller, std::string id,
+                                              ExecWish wish) = 0;
+  virtual awaitable<Result<ProcessView>> start(const Caller& caller, std::string id,
+                                               ProcessWish wish) = 0;
+  virtual awaitable<Result<std::vector<ProcessView>>> processes(const Caller& caller,
+                                                                std::string id) = 0;
+  virtual awaitable<Result<ProcessView>> process(const Caller& caller, std::string id,
+                                                 std::uint32_t process) = 0;
+  // From these offsets on; 0 is the beginning, or the oldest that is still held.
+  virtual awaitable<Result<std::unique_ptr<OutputStream>>> attach(const Caller& caller,
+                                                                  std::string id,
+                                                                  std::uint32_t process,
+                                                                  std::uint64_t out_offset,
+                                                                  std::uint64_t err_offset) = 0;
+  // Waits until all of it is taken.
+  virtual awaitable<Result<void>> write_input(const Caller& caller, std::string id,
+                                              std::uint32_t process, std::string bytes,
+                                              bool then_close) = 0;
+  virtual awaitable<Result<void>> signal(const Caller& caller, std::string id,
+                                         std::uint32_t process, int number, bool whole_tree) = 0;
+  virtual awaitable<Result<void>> resize(const Caller& caller, std::string id,
+                                         std::uint32_t process, std::uint16_t rows,
+                                         std::uint16_t columns) = 0;
+  // Until it has ended or the time is over (TimedOut); forget: its output is dropped then.
+  virtual awaitable<Result<ProcessView>> wait(const Caller& caller, std::string id,
+                                              std::uint32_t process, milliseconds timeout) = 0;
+  virtual awaitable<Result<void>> forget(const Caller& caller, std::string id,
+                                         std::uint32_t process) = 0;
+
+  // --- files, as the sandbox's own user, inside. Paths are relative to the workspace or absolute.
+  virtual awaitable<Result<FileView>> stat(const Caller& caller, std::string id, std::string path,
+                                           bool follow) = 0;
+  virtual awaitable<Result<std::vector<FileView>>> list_files(const Caller& caller, std::string id,
+                                                              std::string path, bool recursive) = 0;
+  virtual awaitable<Result<Download>> read_file(const Caller& caller, std::string id,
+                                                std::string path, std::optional<Range> range) = 0;
+  struct WriteWish {
+    std::uint32_t mode = 0;
+    bool parents = true;
+    bool exclusive = false;
+    std::optional<std::string> if_match;  // an etag, or "*"
+  };
+  virtual awaitable<Result<std::unique_ptr<ByteWriter>>> write_file(const Caller& caller,
+                                                                    std::string id,
+                                                                    std::string path,
+                                                                    WriteWish wish) = 0;
+  virtual awaitable<Result<void>> make_folder(const Caller& caller, std::string id,
+                                              std::string path, bool parents) = 0;
+  virtual awaitable<Result<void>> move(const Caller& caller, std::string id, std::string from,
+                                       std::string to, bool replace) = 0;
+  virtual awaitable<Result<std::uint64_t>> remove(const Caller& caller, std::string id,
+                                                  std::string path, bool recursive) = 0;
+  virtual awaitable<Result<std::unique_ptr<WatchStream>>> watch(const Caller& caller,
+                                                                std::string id, std::string path,
+                                                                bool recursive) = 0;
+  virtual awaitable<Result<std::unique_ptr<ByteReader>>> tar_out(const Caller& caller,
+                                                                 std::string id,
+                                                                 std::string path) = 0;
+  virtual awaitable<Result<std::unique_ptr<ByteWriter>>> tar_in(const Caller& caller,
+                                                                std::string id,
+                                                                std::string path) = 0;
+
+  // --- the sandbox as a whole.
+  virtual awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) = 0;
+  virtual awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) = 0;
+  virtual awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
+                                                    LimitWish wish) = 0;
+  virtual awaitable<Result<UsageView>> usage(const Caller& caller, std::string id) = 0;
+  // A TCP socket inside the sandbox's own network, connected to 127.0.0.1:port there.
+  virtual awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
+                                                   std::uint16_t port) = 0;
+
+  // Of the caller's tenant (an admin may ask for all), from `after` on as far as they are kept.
+  virtual Result<std::unique_ptr<EventStream>> events(const Caller& caller,
+                                                      std::optional<std::string> sandbox,
+                                                      std::uint64_t after) = 0;
+
+  [[nodiscard]] virtual FleetCounters counters() const = 0;
+  // Could a sandbox be created now? The reason when not.
+  [[nodiscard]] virtual Result<void> ready() const = 0;
+};
+
+}  // namespace caisson::control

@@ -1,0 +1,178 @@
+// From a wish to a running sandbox, or back to nothing.
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "control/fleet_impl.h"
+#include "control/sandbox_spec.h"
+#include "control/shield.h"
+#include "engine/plan.h"
+
+namespace caisson::control {
+
+Reservation::Reservation(std::weak_ptr<FleetImpl*> fleet, std::string tenant, std::string token,
+                         std::string name)
+    : fleet_(std::move(fleet)),
+      tenant_(std::move(tenant)),
+      token_(std::move(token)),
+      name_(std::move(name)) {
+  FleetImpl& all = **fleet_.lock();
+  ++all.places_;
+  ++all.tenant_places_[tenant_];
+  ++all.token_places_[token_];
+  if (!name_.empty()) all.names_.emplace(tenant_, name_);
+}
+
+Reservation::~Reservation() {
+  const auto alive = fleet_.lock();
+  if (!alive) return;
+  FleetImpl& all = **alive;
+  --all.places_;
+  if (--all.tenant_places_[tenant_] == 0) all.tenant_places_.erase(tenant_);
+  if (--all.token_places_[token_] == 0) all.token_places_.erase(token_);
+  if (!name_.empty()) all.names_.erase({tenant_, name_});
+}
+
+Result<std::unique_ptr<Reservation>> FleetImpl::reserve(const Caller& caller,
+                                                        const std::string& name) {
+  const auto full = [](std::string message) {
+    return failure(Errc::Exhausted, std::move(message) + "; destroy one first");
+  };
+  const auto count = [](const auto& places, const std::string& key) {
+    const auto at = places.find(key);
+    return at == places.end() ? std::size_t{0} : at->second;
+  };
+  if (options_.max_per_tenant != 0 &&
+      count(tenant_places_, caller.tenant) >= options_.max_per_tenant)
+    return full(fmt::format("max_per_tenant: {} sandboxes are there", options_.max_per_tenant));
+  const auto of_token = static_cast<std::size_t>(std::max<std::int64_t>(0, caller.max_sandboxes));
+  if (of_token != 0 && count(token_places_, caller.actor) >= of_token)
+    return full(fmt::format("max_sandboxes of this token: {} sandboxes are there", of_token));
+  if (places_ >= options_.max_concurrent)
+    return full(
+        fmt::format("max_concurrent: the server has its {} sandboxes", options_.max_concurrent));
+  if (!name.empty() && names_.contains({caller.tenant, name}))
+    return std::unexpected(
+        Error{Errc::AlreadyExists, "name: a sandbox '" + name + "' lives already", 0, "name"});
+  return std::make_unique<Reservation>(alive_, caller.tenant, caller.actor, name);
+}
+
+awaitable<Result<SandboxView>> FleetImpl::create(const Caller& caller, CreateWish wish) {
+  if (stopping_) co_return failure(Errc::Gone, "the server ends");
+  co_return co_await shielded(executor_, create_now(caller, std::move(wish)));
+}
+
+awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish wish) {
+  Audited audit(*this, row(caller, "sandbox.create", "", wish.name));
+  if (wish.profile) audit.detail["profile"] = *wish.profile;
+  const auto refuse = [this](const Error& error) -> Result<SandboxView> {
+    ++counters_.failed;
+    return std::unexpected(error);
+  };
+  auto works = co_await store_works();
+  if (!works) co_return refuse(works.error());
+  auto plan = plan_sandbox(wish, options_);
+  if (!plan) co_return co_await settle(audit, refuse(plan.error()));
+  auto place = reserve(caller, plan->name);
+  if (!place) co_return co_await settle(audit, refuse(place.error()));
+  auto launched = co_await launch(caller, std::move(*plan), std::move(*place));
+  if (!launched) co_return co_await settle(audit, refuse(launched.error()));
+  const SandboxPtr sandbox = *launched;
+  audit.row.sandbox = sandbox->id;
+  audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
+  audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
+  audit.detail["life_us"] = sandbox->limits.life_us;
+  audit.judge(nullptr);
+  store::Store::Batch batch;
+  batch.audit.push_back(audit.row);
+  batch.sandboxes.push_back(stored(*sandbox));
+  Result<void> usable = co_await record(std::move(batch));
+  audit.written();
+  if (usable && !sandbox->guest->alive())
+    usable = failure(Errc::Gone, "the sandbox ended while it was made");
+  if (usable && stopping_) usable = failure(Errc::Gone, "the server ends");
+  if (!usable) {
+    sandbox->guest->close(usable.error());
+    co_await clear_away(sandbox->id);
+    co_return refuse(usable.error());
+  }
+  publish(sandbox);
+  ++counters_.created;
+  events_.add("sandbox.created", sandbox->tenant, sandbox->id,
+              {{"name", sandbox->kept.name}, {"profile", sandbox->kept.profile}});
+  co_return view(*sandbox);
+}
+
+awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPlan plan,
+                                                std::unique_ptr<Reservation> place) {
+  auto planned = engine::plan(plan.spec, host_);
+  if (!planned) co_return std::unexpected(planned.error());
+  std::vector<UniqueFd> no_folders;
+  auto reply = co_await launcher_->launch(planned->request, std::move(no_folders));
+  if (!reply) co_return std::unexpected(reply.error().within("create"));
+  auto sandbox = std::make_shared<Sandbox>();
+  sandbox->id = reply->id;
+  sandbox->tenant = caller.tenant;
+  sandbox->token = caller.actor;
+  sandbox->created = store::wall_now();
+  sandbox->limits = planned->request.limits;
+  sandbox->record = reply->record;
+  sandbox->place = std::move(place);
+  sandbox->kept =
+      KeptSpec{std::move(plan.name),    std::move(plan.profile), std::move(plan.image),
+               std::move(plan.tools),   std::move(plan.labels),  std::move(plan.environment),
+               std::move(plan.workdir), plan.idle_seconds,       planned->request.root,
+               planned->request.uid};
+  auto guest =
+      co_await engine::GuestChannel::open(executor_, std::move(reply->stream), reply->nonce);
+  Result<void> made;
+  if (guest) {
+    sandbox->guest = *guest;
+    made = co_await write_files(*sandbox, std::move(plan.files));
+  } else {
+    made = std::unexpected(guest.error().within("create"));
+  }
+  if (!made) {
+    if (guest) (*guest)->close(made.error());
+    co_await clear_away(sandbox->id);
+    co_return std::unexpected(made.error());
+  }
+  co_return sandbox;
+}
+
+awaitable<Result<void>> FleetImpl::write_files(
+    const Sandbox& sandbox, std::vector<std::pair<std::string, std::string>> files) {
+  const engine::WriteOptions options{.mode = 0, .parents = true, .exclusive = false};
+  for (const auto& [path, content] : files) {
+    auto writer = co_await sandbox.guest->write(sandbox.user(), path, options);
+    if (!writer) co_return std::unexpected(writer.error().within("files"));
+    auto written = co_await (*writer)->write(std::as_bytes(std::span(content)));
+    if (!written) co_return std::unexpected(written.error().within("files"));
+    auto done = co_await (*writer)->finish();
+    if (!done) co_return std::unexpected(done.error().within("files"));
+  }
+  co_return Result<void>();
+}
+
+void FleetImpl::publish(const SandboxPtr& sandbox) {
+  living_[sandbox->id] = sandbox;
+  sandbox->last_use = Clock::now();
+  follow_guest(sandbox);
+  schedule(*sandbox);
+}
+
+// The stream broke by itself: usually init is dead and the launcher says why a moment later.
+void FleetImpl::follow_guest(const SandboxPtr& sandbox) {
+  if (!sandbox->guest) return;
+  auto died = [alive = alive(), weak = std::weak_ptr<Sandbox>(sandbox)](const Error& error) {
+    const auto fleet = alive.lock();
+    const auto kept = weak.lock();
+    if (!fleet || !kept || kept->state == State::Ended) return;
+    FleetImpl& self = **fleet;
+    boost::asio::co_spawn(self.executor_, self.look_at_death(kept, error), boost::asio::detached);
+  };
+  sandbox->guest->on_death(std::move(died));
+}
+
+}  // namespace caisson::control

@@ -1,0 +1,84 @@
+// Who was idle for too long. The launcher ends what is over its time to live, also while no server
+// runs; the fleet ends what nobody uses, and what reaches the end of its life while it is paused,
+// since the launcher's clock stands still for that one.
+//
+// One ordered set and one timer. A use of a sandbox does not move its entry: the entry is looked at
+// when it is due, and put back if there was a use since.
+#include <algorithm>
+
+#include "control/fleet_impl.h"
+
+namespace caisson::control {
+namespace {
+
+microseconds from_seconds(double value) {
+  return microseconds(static_cast<std::int64_t>(value * 1e6));
+}
+
+std::optional<TimePoint> end_of_life(const Sandbox& sandbox) {
+  if (sandbox.limits.life_us == 0) return std::nullopt;
+  return sandbox.started + microseconds(static_cast<std::int64_t>(sandbox.limits.life_us));
+}
+
+std::optional<TimePoint> end_of_idleness(const Sandbox& sandbox, TimePoint now) {
+  if (!sandbox.kept.idle_seconds) return std::nullopt;
+  const TimePoint since = sandbox.uses > 0 ? now : sandbox.last_use;
+  return since + from_seconds(*sandbox.kept.idle_seconds);
+}
+
+}  // namespace
+
+void FleetImpl::unschedule(Sandbox& sandbox) {
+  if (sandbox.due) deadlines_.erase({*sandbox.due, sandbox.id});
+  sandbox.due.reset();
+}
+
+void FleetImpl::schedule(Sandbox& sandbox) {
+  unschedule(sandbox);
+  if (sandbox.state == State::Ended) return;
+  std::optional<TimePoint> due = end_of_idleness(sandbox, Clock::now());
+  if (sandbox.state == State::Paused) {
+    if (const auto life = end_of_life(sandbox)) due = due ? std::min(*due, *life) : *life;
+  }
+  if (!due) return;
+  sandbox.due = due;
+  deadlines_.emplace(*due, sandbox.id);
+  arm_expiry();
+}
+
+void FleetImpl::arm_expiry() {
+  if (deadlines_.empty()) return;
+  const TimePoint next = deadlines_.begin()->first;
+  if (expiry_.expiry() == next) return;
+  expiry_.expires_at(next);
+  auto over = [alive = alive()](const boost::system::error_code& failed) {
+    const auto fleet = alive.lock();
+    if (!failed && fleet) (*fleet)->check_expiry();
+  };
+  expiry_.async_wait(std::move(over));
+}
+
+void FleetImpl::check_expiry() {
+  const TimePoint now = Clock::now();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const auto at = living_.find(deadlines_.begin()->second);
+    if (at == living_.end()) {
+      deadlines_.erase(deadlines_.begin());
+      continue;
+    }
+    const SandboxPtr sandbox = at->second;
+    const auto life = sandbox->state == State::Paused ? end_of_life(*sandbox) : std::nullopt;
+    const auto idle = end_of_idleness(*sandbox, now);
+    unschedule(*sandbox);
+    if (life && *life <= now) {
+      end(sandbox, "expired", "server");
+    } else if (idle && *idle <= now) {
+      end(sandbox, "idle", "server");
+    } else {
+      schedule(*sandbox);
+    }
+  }
+  arm_expiry();
+}
+
+}  // namespace caisson::control

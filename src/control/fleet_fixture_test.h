@@ -1,0 +1,121 @@
+// The whole fleet on one thread, with a launcher, guests and a store that the test plays.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/json/parse.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "control/fake_engine_test.h"
+
+namespace caisson::control::test {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+
+inline engine::HostFeatures capable_host() {
+  engine::HostFeatures host;
+  host.kernel = {6, 1};
+  host.privileged = true;
+  host.landlock_abi = 4;
+  host.seccomp_filter = host.user_namespaces = host.overlay = true;
+  host.cgroup_v2_root = "/sys/fs/cgroup";
+  host.v2_controllers = {"cpu", "memory", "pids"};
+  return host;
+}
+
+class FleetTest : public testing::Test {
+ protected:
+  FleetTest() {
+    me_.tenant = "red";
+    me_.actor = "token1";
+    me_.scopes = 7;
+    other_.tenant = "blue";
+    other_.actor = "token2";
+    other_.scopes = 7;
+    options_.host = capable_host();
+  }
+  ~FleetTest() override {
+    for (auto& [id, box] : world_.boxes) box.guest->on_request = nullptr;
+    close();
+    for (auto& [id, box] : world_.boxes) box.guest->close();
+    settle();
+  }
+
+  void open() {
+    LauncherOpener opener = [this](engine::LauncherChannel::Watcher watcher)
+        -> Result<std::unique_ptr<engine::LauncherChannel>> {
+      auto made =
+          std::make_unique<FakeLauncher>(context_.get_executor(), world_, std::move(watcher));
+      launcher_ = made.get();
+      return made;
+    };
+    auto opened = run(open_fleet(context_.get_executor(), options_, std::move(opener), store_));
+    ASSERT_TRUE(opened) << opened.error().message;
+    fleet_ = *std::move(opened);
+  }
+  void close() {
+    if (fleet_) fleet_->leave();
+    settle();
+    fleet_.reset();
+  }
+  template <class T>
+  std::shared_ptr<std::optional<T>> begin(awaitable<T> work) {
+    auto value = std::make_shared<std::optional<T>>();
+    asio::co_spawn(context_, std::move(work), [value](const std::exception_ptr& bug, T result) {
+      EXPECT_FALSE(bug);
+      *value = std::move(result);
+    });
+    return value;
+  }
+  template <class Condition>
+  void until(Condition condition) {
+    const TimePoint limit = Clock::now() + seconds(20);
+    while (!condition()) {
+      context_.restart();
+      context_.run_one_for(milliseconds(100));
+      if (Clock::now() > limit) FAIL() << "it did not happen in time";
+    }
+  }
+  template <class T>
+  T run(awaitable<T> work) {
+    const auto value = begin(std::move(work));
+    until([&] { return value->has_value(); });
+    return *std::move(*value);
+  }
+  void settle() {
+    for (int i = 0; i < 20; ++i) {
+      context_.restart();
+      while (context_.poll() > 0) {
+      }
+    }
+  }
+  std::string create(CreateWish wish = {}) {
+    const auto made = run(fleet_->create(me_, std::move(wish)));
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? made->id : "";
+  }
+  FakeGuest& guest(const std::string& id) { return *world_.boxes.at(id).guest; }
+  ExecWish line(std::string command) {
+    ExecWish wish;
+    wish.command = std::move(command);
+    return wish;
+  }
+  Result<json::object> tool(const std::string& id, std::string name, std::string_view arguments) {
+    return run(fleet_->execute_tool(me_, id, std::move(name), json::parse(arguments).as_object()));
+  }
+
+  asio::io_context context_{1};
+  FakeWorld world_;
+  FakeStore store_;
+  FleetOptions options_;
+  FakeLauncher* launcher_ = nullptr;
+  Caller me_;
+  Caller other_;
+  std::unique_ptr<RunningFleet> fleet_;
+};
+
+}  // namespace caisson::control::test

@@ -1,0 +1,319 @@
+// control/fleet_impl.h — the inside of fleet.h. Only the fleet_*.cc files include it.
+//
+//   fleet_open.cc      connecting, adopting what is there, the launcher's messages, the last words
+//   fleet_create.cc    from a wish to a running sandbox, or back to nothing
+//   fleet_life.cc      get, list, destroy, pause, resume, limits, usage, ports
+//   fleet_commands.cc  exec and processes
+//   fleet_files.cc     files, archives, watches
+//   fleet_tools.cc     the five tools, on top of the two above
+//   fleet_audit.cc     the row of each call, and how an end is recorded
+//   fleet_expiry.cc    who was idle for too long
+//
+// A sandbox stands in living_ from the moment its record is durable until something ends it. Each
+// call holds a Use of it: while there is one, the sandbox is not idle, and the object stays, though
+// the sandbox may be gone. Ending is one step, retire(): out of the map, the stream closed, so
+// every waiting call is answered in the same turn.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/blocklist.h"
+#include "control/events.h"
+#include "control/open_fleet.h"
+#include "control/records.h"
+#include "engine/channel/guest_channel.h"
+
+namespace caisson::control {
+
+inline constexpr std::size_t kAuditTextBytesMax = 4096;
+inline constexpr milliseconds kPortConnectTimeout{5'000};
+
+class FleetImpl;
+
+// A place under max_concurrent and its kin, and a name: given back when it goes.
+class Reservation {
+ public:
+  Reservation(std::weak_ptr<FleetImpl*> fleet, std::string tenant, std::string token,
+              std::string name);
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+
+ private:
+  std::weak_ptr<FleetImpl*> fleet_;
+  std::string tenant_;
+  std::string token_;
+  std::string name_;
+};
+
+struct Sandbox {
+  std::string id;
+  std::string tenant;
+  std::string token;
+  KeptSpec kept;
+  engine::Limits limits;
+  engine::Record record;
+  State state = State::Running;
+  std::string end_reason;
+  store::WallTime created = 0;
+  TimePoint started = Clock::now();
+  std::shared_ptr<engine::GuestChannel> guest;  // none: adopted while paused, joined by resume()
+  std::unique_ptr<Reservation> place;
+  bool changing = false;  // a pause, resume or change of limits is under way
+  int uses = 0;
+  TimePoint last_use = Clock::now();
+  std::optional<TimePoint> due;  // as it stands in the fleet's deadlines
+  std::uint64_t execs = 0;
+  std::map<std::uint32_t, std::string> commands;  // of the background processes we started
+
+  [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.uid}; }
+};
+using SandboxPtr = std::shared_ptr<Sandbox>;
+
+class Use {
+ public:
+  explicit Use(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) { ++sandbox_->uses; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    --sandbox_->uses;
+    sandbox_->last_use = Clock::now();
+  }
+  [[nodiscard]] Sandbox& operator*() const noexcept { return *sandbox_; }
+  [[nodiscard]] Sandbox* operator->() const noexcept { return sandbox_.get(); }
+  [[nodiscard]] const SandboxPtr& ptr() const noexcept { return sandbox_; }
+
+ private:
+  SandboxPtr sandbox_;
+};
+
+// The audit row of one call. Whoever leaves before it was settled, leaves it written as failed.
+class Audited {
+ public:
+  Audited(FleetImpl& fleet, store::AuditEvent event);
+  Audited(const Audited&) = delete;
+  Audited& operator=(const Audited&) = delete;
+  ~Audited();
+
+  store::AuditEvent row;
+  boost::json::object detail;
+
+  // How the call came out: none is good.
+  void judge(const Error* error);
+  // The row went its way; the destructor has nothing left to do.
+  void written() noexcept { written_ = true; }
+
+ private:
+  std::weak_ptr<FleetImpl*> fleet_;
+  bool written_ = false;
+};
+
+class FleetImpl final : public RunningFleet {
+ public:
+  FleetImpl(boost::asio::any_io_executor executor, FleetOptions options, Blocklist blocklist,
+            store::Store& store);
+  ~FleetImpl() override;
+  FleetImpl(const FleetImpl&) = delete;
+  FleetImpl& operator=(const FleetImpl&) = delete;
+
+  awaitable<Result<void>> begin(LauncherOpener opener);
+
+  Result<void> reload(FleetOptions options) override;
+  awaitable<void> stop(std::string reason) override;
+  void leave() override;
+  std::size_t busy_calls() const override;
+
+  awaitable<Result<SandboxView>> create(const Caller& caller, CreateWish wish) override;
+  Result<SandboxView> get(const Caller& caller, std::string_view id) override;
+  std::vector<SandboxView> list(const Caller& caller) override;
+  awaitable<Result<void>> destroy(const Caller& caller, std::string id) override;
+  awaitable<Result<boost::json::object>> execute_tool(const Caller& caller, std::string id,
+                                                      std::string tool,
+                                                      boost::json::object arguments) override;
+  boost::json::array tools() const override;
+  awaitable<Result<ExecOutcome>> exec(const Caller& caller, std::string id, ExecWish wish) override;
+  awaitable<Result<ProcessView>> start(const Caller& caller, std::string id,
+                                       ProcessWish wish) override;
+  awaitable<Result<std::vector<ProcessView>>> processes(const Caller& caller,
+                                                        std::string id) override;
+  awaitable<Result<ProcessView>> process(const Caller& caller, std::string id,
+                                         std::uint32_t process) override;
+  awaitable<Result<std::unique_ptr<OutputStream>>> attach(const Caller& caller, std::string id,
+                                                          std::uint32_t process,
+                                                          std::uint64_t out_offset,
+                                                          std::uint64_t err_offset) override;
+  awaitable<Result<void>> write_input(const Caller& caller, std::string id, std::uint32_t process,
+                                      std::string bytes, bool then_close) override;
+  awaitable<Result<void>> signal(const Caller& caller, std::string id, std::uint32_t process,
+                                 int number, bool whole_tree) override;
+  awaitable<Result<void>> resize(const Caller& caller, std::string id, std::uint32_t process,
+                                 std::uint16_t rows, std::uint16_t columns) override;
+  awaitable<Result<ProcessView>> wait(const Caller& caller, std::string id, std::uint32_t process,
+                                      milliseconds timeout) override;
+  awaitable<Result<void>> forget(const Caller& caller, std::string id,
+                                 std::uint32_t process) override;
+  awaitable<Result<FileView>> stat(const Caller& caller, std::string id, std::string path,
+                                   bool follow) override;
+  awaitable<Result<std::vector<FileView>>> list_files(const Caller& caller, std::string id,
+                                                      std::string path, bool recursive) override;
+  awaitable<Result<Download>> read_file(const Caller& caller, std::string id, std::string path,
+                                        std::optional<Range> range) override;
+  awaitable<Result<std::unique_ptr<ByteWriter>>> write_file(const Caller& caller, std::string id,
+                                                            std::string path,
+                                                            WriteWish wish) override;
+  awaitable<Result<void>> make_folder(const Caller& caller, std::string id, std::string path,
+                                      bool parents) override;
+  awaitable<Result<void>> move(const Caller& caller, std::string id, std::string from,
+                               std::string to, bool replace) override;
+  awaitable<Result<std::uint64_t>> remove(const Caller& caller, std::string id, std::string path,
+                                          bool recursive) override;
+  awaitable<Result<std::unique_ptr<WatchStream>>> watch(const Caller& caller, std::string id,
+                                                        std::string path, bool recursive) override;
+  awaitable<Result<std::unique_ptr<ByteReader>>> tar_out(const Caller& caller, std::string id,
+                                                         std::string path) override;
+  awaitable<Result<std::unique_ptr<ByteWriter>>> tar_in(const Caller& caller, std::string id,
+                                                        std::string path) override;
+  awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) override;
+  awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) override;
+  awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
+                                            LimitWish wish) override;
+  awaitable<Result<UsageView>> usage(const Caller& caller, std::string id) override;
+  awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
+                                           std::uint16_t port) override;
+  Result<std::unique_ptr<EventStream>> events(const Caller& caller,
+                                              std::optional<std::string> sandbox,
+                                              std::uint64_t after) override;
+  FleetCounters counters() const override;
+  Result<void> ready() const override;
+
+  // --- for the parts of this folder.
+  [[nodiscard]] std::weak_ptr<FleetImpl*> alive() const { return alive_; }
+  void post(store::Store::Batch batch);  // durable soon; nobody waits for it
+  // Durable before it returns.
+  awaitable<Result<void>> record(store::Store::Batch batch);
+  // Writes the row of a call that came to `result`, then gives the result back; what could not be
+  // recorded did not succeed.
+  template <class T>
+  awaitable<Result<T>> settle(Audited& audit, Result<T> result) {
+    audit.judge(result ? nullptr : &result.error());
+    store::Store::Batch batch;
+    batch.audit.push_back(audit.row);
+    auto written = co_await record(std::move(batch));
+    audit.written();
+    if (!written && result) co_return std::unexpected(written.error());
+    co_return result;
+  }
+  [[nodiscard]] Error explain(const Sandbox& sandbox, const Error& error) const;
+
+ private:
+  friend class Reservation;
+  friend class Audited;
+
+  // fleet_audit.cc
+  [[nodiscard]] store::AuditEvent row(const Caller& caller, std::string action, std::string sandbox,
+                                      std::string object) const;
+  [[nodiscard]] store::AuditEvent own_row(const Sandbox& sandbox, std::string actor,
+                                          std::string action, std::string object) const;
+  // Refuses before anything is done when the last row could not be written and still cannot.
+  awaitable<Result<void>> store_works();
+  [[nodiscard]] store::SandboxRecord stored(const Sandbox& sandbox) const;
+
+  // fleet_life.cc
+  [[nodiscard]] Result<SandboxPtr> find(const Caller& caller, std::string_view id) const;
+  // Busy while it is paused: its init cannot answer.
+  [[nodiscard]] static Result<void> awake(const Sandbox& sandbox);
+  // Both, for a call that leaves no row.
+  [[nodiscard]] Result<SandboxPtr> running(const Caller& caller, std::string_view id) const;
+  [[nodiscard]] SandboxView view(const Sandbox& sandbox) const;
+  void retire(const SandboxPtr& sandbox, std::string reason);
+  // Ends it for a reason of our own or the launcher's, and records it.
+  void end(const SandboxPtr& sandbox, std::string reason, std::string actor);
+  awaitable<void> clear_away(std::string id);
+  awaitable<Result<void>> destroy_now(Caller caller, SandboxPtr sandbox);
+  awaitable<Result<SandboxView>> freeze_or_thaw(Caller caller, SandboxPtr sandbox, bool freeze);
+  awaitable<Result<void>> rejoin(SandboxPtr sandbox);
+  awaitable<Result<UniqueFd>> connect_inside(std::string id, int family, std::uint16_t port);
+
+  // fleet_create.cc
+  [[nodiscard]] Result<std::unique_ptr<Reservation>> reserve(const Caller& caller,
+                                                             const std::string& name);
+  awaitable<Result<SandboxView>> create_now(Caller caller, CreateWish wish);
+  awaitable<Result<SandboxPtr>> launch(const Caller& caller, SandboxPlan plan,
+                                       std::unique_ptr<Reservation> place);
+  awaitable<Result<void>> write_files(const Sandbox& sandbox,
+                                      std::vector<std::pair<std::string, std::string>> files);
+  void publish(const SandboxPtr& sandbox);
+  void follow_guest(const SandboxPtr& sandbox);
+
+  // fleet_open.cc
+  awaitable<Result<void>> adopt();
+  awaitable<Result<SandboxPtr>> adopt_one(const store::SandboxRecord& record,
+                                          const engine::Living& living);
+  void launcher_lost();
+  awaitable<void> look_at_death(SandboxPtr sandbox, Error error);
+
+  // fleet_commands.cc
+  [[nodiscard]] Result<engine::ExecRequest> exec_request(const Sandbox& sandbox, ExecWish wish,
+                                                         std::string_view prefix) const;
+  [[nodiscard]] Result<milliseconds> exec_timeout(const ExecWish& wish,
+                                                  std::string_view prefix) const;
+  [[nodiscard]] Result<void> may_run(const Sandbox& sandbox, std::string_view text) const;
+  awaitable<Result<ExecOutcome>> run(const Caller& caller, SandboxPtr sandbox, ExecWish wish,
+                                     std::string action, std::string prefix);
+  awaitable<Result<std::vector<ProcessView>>> views(SandboxPtr sandbox);
+  awaitable<Result<ProcessView>> view_of(SandboxPtr sandbox, std::uint32_t process);
+
+  // fleet_files.cc
+  awaitable<Result<boost::json::object>> read_tool(SandboxPtr sandbox, std::string path);
+  awaitable<Result<boost::json::object>> write_tool(SandboxPtr sandbox, std::string path,
+                                                    std::string content);
+
+  // fleet_tools.cc
+  awaitable<Result<boost::json::object>> file_tool(const Caller& caller, SandboxPtr sandbox,
+                                                   std::string tool, boost::json::object arguments);
+  awaitable<Result<boost::json::object>> run_file_tool(SandboxPtr sandbox, std::string tool,
+                                                       boost::json::object arguments,
+                                                       Audited& audit);
+
+  // fleet_expiry.cc
+  void schedule(Sandbox& sandbox);
+  void unschedule(Sandbox& sandbox);
+  void arm_expiry();
+  void check_expiry();
+
+  boost::asio::any_io_executor executor_;
+  FleetOptions options_;
+  engine::HostFeatures host_;
+  Blocklist blocklist_;
+  store::Store& store_;
+  EventRing events_;
+  std::shared_ptr<FleetImpl*> alive_;  // parts that outlive us see that we are gone
+  std::map<std::string, SandboxPtr, std::less<>> living_;
+  std::size_t places_ = 0;
+  std::map<std::string, std::size_t> tenant_places_;
+  std::map<std::string, std::size_t> token_places_;
+  std::set<std::pair<std::string, std::string>> names_;  // tenant, name
+  std::set<std::pair<TimePoint, std::string>> deadlines_;
+  boost::asio::steady_timer expiry_;
+  FleetCounters counters_;
+  bool store_failed_ = false;
+  bool stopping_ = false;
+  std::unique_ptr<engine::LauncherChannel> launcher_;  // goes first: it calls us
+};
+
+// A call about the guest, by the sandbox's own words when it ended under it.
+template <class T>
+Result<T> explained(const FleetImpl& fleet, const Sandbox& sandbox, Result<T> result) {
+  if (result || result.error().code != Errc::Gone) return result;
+  return std::unexpected(fleet.explain(sandbox, result.error()));
+}
+
+}  // namespace caisson::control

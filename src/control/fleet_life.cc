@@ -1,0 +1,336 @@
+// The sandbox as a whole: get, list, destroy, pause, resume, limits, usage, ports; and its end.
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "control/fleet_impl.h"
+#include "control/sandbox_spec.h"
+#include "control/shield.h"
+#include "control/text.h"
+
+namespace caisson::control {
+
+std::string_view to_string(State state) noexcept {
+  switch (state) {
+    case State::Creating:
+      return "creating";
+    case State::Running:
+      return "running";
+    case State::Paused:
+      return "paused";
+    case State::Ended:
+      return "ended";
+  }
+  return "unknown";
+}
+
+// A foreign sandbox, one that ended and one that never was are the same answer.
+Result<SandboxPtr> FleetImpl::find(const Caller& caller, std::string_view id) const {
+  if (stopping_) return failure(Errc::Gone, "the server ends");
+  const auto at = living_.find(id);
+  if (at != living_.end() && at->second->tenant == caller.tenant) return at->second;
+  if (!launcher_->connected())
+    return failure(Errc::LauncherGone, "the launcher is away, and its sandboxes with it");
+  return failure(Errc::NotFound, "sandbox '" + cut_text(id, 64) + "' does not exist, or has ended");
+}
+
+Result<void> FleetImpl::awake(const Sandbox& sandbox) {
+  if (sandbox.state != State::Paused && sandbox.guest) return {};
+  return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is paused; resume it first");
+}
+
+Result<SandboxPtr> FleetImpl::running(const Caller& caller, std::string_view id) const {
+  SandboxPtr sandbox = TRY(find(caller, id));
+  TRY(awake(*sandbox));
+  return sandbox;
+}
+
+SandboxView FleetImpl::view(const Sandbox& sandbox) const {
+  SandboxView out;
+  out.id = sandbox.id;
+  out.name = sandbox.kept.name;
+  out.tenant = sandbox.tenant;
+  out.state = sandbox.state;
+  out.profile = sandbox.kept.profile;
+  out.image = sandbox.kept.image;
+  out.tools = sandbox.kept.tools;
+  out.limits = sandbox.limits;
+  out.root = sandbox.kept.root;
+  out.uid = sandbox.kept.uid;
+  out.workdir = sandbox.kept.workdir;
+  out.labels = sandbox.kept.labels;
+  out.created = sandbox.created;
+  if (sandbox.limits.life_us != 0) {
+    // The monotonic clock decides; what a person reads follows from it.
+    const auto left = sandbox.started +
+                      microseconds(static_cast<std::int64_t>(sandbox.limits.life_us)) -
+                      Clock::now();
+    out.expires = store::wall_now() + duration_cast<microseconds>(left).count();
+  }
+  out.idle_seconds = sandbox.kept.idle_seconds;
+  out.record = sandbox.record;
+  out.end_reason = sandbox.end_reason;
+  return out;
+}
+
+Result<SandboxView> FleetImpl::get(const Caller& caller, std::string_view id) {
+  return view(*TRY(find(caller, id)));
+}
+
+std::vector<SandboxView> FleetImpl::list(const Caller& caller) {
+  std::vector<SandboxView> out;
+  for (const auto& [id, sandbox] : living_) {
+    if (sandbox->tenant == caller.tenant) out.push_back(view(*sandbox));
+  }
+  std::ranges::sort(out, {}, [](const SandboxView& one) { return std::pair(one.created, one.id); });
+  return out;
+}
+
+void FleetImpl::retire(const SandboxPtr& sandbox, std::string reason) {
+  if (sandbox->state == State::Ended) return;
+  sandbox->state = State::Ended;
+  sandbox->end_reason = std::move(reason);
+  unschedule(*sandbox);
+  living_.erase(sandbox->id);
+  ++counters_.ended;
+  if (sandbox->guest)
+    sandbox->guest->close(
+        Error{Errc::Gone, "sandbox '" + sandbox->id + "' ended: " + sandbox->end_reason, 0});
+  events_.add("sandbox.ended", sandbox->tenant, sandbox->id, {{"reason", sandbox->end_reason}});
+}
+
+void FleetImpl::end(const SandboxPtr& sandbox, std::string reason, std::string actor) {
+  if (sandbox->state == State::Ended) return;
+  retire(sandbox, reason);
+  store::Store::Batch batch;
+  batch.sandboxes.push_back(stored(*sandbox));
+  batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.end", std::move(reason)));
+  post(std::move(batch));
+  sandbox->place.reset();
+  boost::asio::co_spawn(executor_, clear_away(sandbox->id), boost::asio::detached);
+}
+
+// Whatever the launcher still has of it. That it has nothing any more is as good.
+awaitable<void> FleetImpl::clear_away(std::string id) {
+  (void)co_await launcher_->destroy(std::move(id));
+}
+
+awaitable<Result<void>> FleetImpl::destroy(const Caller& caller, std::string id) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) co_return std::unexpected(sandbox.error());
+  auto works = co_await store_works();
+  if (!works) co_return std::unexpected(works.error());
+  co_return co_await shielded(executor_, destroy_now(caller, *sandbox));
+}
+
+awaitable<Result<void>> FleetImpl::destroy_now(Caller caller, SandboxPtr sandbox) {
+  if (sandbox->state == State::Ended)
+    co_return failure(Errc::NotFound, "sandbox '" + sandbox->id + "' does not exist, or has ended");
+  Audited audit(*this, row(caller, "sandbox.destroy", sandbox->id, sandbox->kept.name));
+  retire(sandbox, "destroyed");
+  const auto status = co_await launcher_->destroy(sandbox->id);
+  sandbox->place.reset();
+  if (status) {
+    audit.detail["cpu_us"] = status->usage.cpu_time_us;
+    audit.detail["memory_peak_bytes"] = status->usage.memory_peak_bytes;
+  }
+  const bool fails = !status && status.error().code != Errc::NotFound &&
+                     status.error().code != Errc::LauncherGone && status.error().code != Errc::Gone;
+  audit.judge(fails ? &status.error() : nullptr);
+  store::Store::Batch batch;
+  batch.audit.push_back(audit.row);
+  batch.sandboxes.push_back(stored(*sandbox));
+  auto written = co_await record(std::move(batch));
+  audit.written();
+  if (fails) co_return std::unexpected(status.error());
+  co_return written;
+}
+
+awaitable<Result<SandboxView>> FleetImpl::pause(const Caller& caller, std::string id) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) co_return std::unexpected(sandbox.error());
+  co_return co_await shielded(executor_, freeze_or_thaw(caller, *sandbox, true));
+}
+
+awaitable<Result<SandboxView>> FleetImpl::resume(const Caller& caller, std::string id) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) co_return std::unexpected(sandbox.error());
+  co_return co_await shielded(executor_, freeze_or_thaw(caller, *sandbox, false));
+}
+
+awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxPtr sandbox,
+                                                         bool freeze) {
+  if (sandbox->changing)
+    co_return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
+  const State wanted = freeze ? State::Paused : State::Running;
+  if (sandbox->state == wanted && (freeze || sandbox->guest)) co_return view(*sandbox);
+  Audited audit(*this, row(caller, freeze ? "sandbox.pause" : "sandbox.resume", sandbox->id, ""));
+  auto works = co_await store_works();
+  if (!works) co_return std::unexpected(works.error());
+  sandbox->changing = true;
+  Result<void> done =
+      freeze ? co_await launcher_->freeze(sandbox->id) : co_await launcher_->thaw(sandbox->id);
+  if (done && !freeze && !sandbox->guest) {
+    done = co_await rejoin(sandbox);
+    if (done) follow_guest(sandbox);
+  }
+  sandbox->changing = false;
+  if (sandbox->state == State::Ended) {
+    if (sandbox->guest) sandbox->guest->close(explain(*sandbox, Error{}));
+    done = std::unexpected(explain(*sandbox, Error{}));
+  }
+  if (done) {
+    sandbox->state = wanted;
+    sandbox->last_use = Clock::now();
+    schedule(*sandbox);
+    events_.add(freeze ? "sandbox.paused" : "sandbox.resumed", sandbox->tenant, sandbox->id);
+  }
+  Result<SandboxView> result;
+  if (done) {
+    result = view(*sandbox);
+  } else {
+    result = std::unexpected(done.error());
+  }
+  co_return co_await settle(audit, std::move(result));
+}
+
+awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::string id,
+                                                     LimitWish wish) {
+  auto found = find(caller, id);
+  if (!found) co_return std::unexpected(found.error());
+  const Use sandbox(*found);
+  Audited audit(*this, row(caller, "sandbox.limits", sandbox->id, ""));
+  const auto refuse = [](const Error& error) -> Result<SandboxView> {
+    return std::unexpected(error);
+  };
+  auto works = co_await store_works();
+  if (!works) co_return refuse(works.error());
+  auto changed = change_limits(sandbox->limits, sandbox->kept.idle_seconds, wish);
+  if (!changed) co_return co_await settle(audit, refuse(changed.error()));
+  if (sandbox->changing)
+    co_return co_await settle(
+        audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));
+  sandbox->changing = true;
+  Result<void> done;
+  if (changed->limits != sandbox->limits)
+    done = co_await launcher_->set_limits(sandbox->id, changed->limits);
+  sandbox->changing = false;
+  if (!done) co_return co_await settle(audit, refuse(explain(*sandbox, done.error())));
+  if (sandbox->state == State::Ended)
+    co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
+  sandbox->limits = changed->limits;
+  sandbox->kept.idle_seconds = changed->idle_seconds;
+  schedule(*sandbox);
+  audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
+  audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
+  audit.detail["life_us"] = sandbox->limits.life_us;
+  audit.judge(nullptr);
+  store::Store::Batch batch;
+  batch.audit.push_back(audit.row);
+  batch.sandboxes.push_back(stored(*sandbox));
+  auto written = co_await record(std::move(batch));
+  audit.written();
+  if (!written) co_return std::unexpected(written.error());
+  events_.add("sandbox.limits", sandbox->tenant, sandbox->id);
+  co_return view(*sandbox);
+}
+
+awaitable<Result<UsageView>> FleetImpl::usage(const Caller& caller, std::string id) {
+  auto found = find(caller, id);
+  if (!found) co_return std::unexpected(found.error());
+  const SandboxPtr sandbox = *found;  // to look is not to use
+  const auto status = co_await launcher_->status(sandbox->id);
+  if (!status) co_return std::unexpected(explain(*sandbox, status.error()));
+  UsageView out;
+  out.usage = status->usage;
+  out.wall_seconds = std::chrono::duration<double>(Clock::now() - sandbox->started).count();
+  out.execs = sandbox->execs;
+  co_return out;
+}
+
+awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family,
+                                                      std::uint16_t port) {
+  namespace ip = boost::asio::ip;
+  auto made = co_await launcher_->socket_inside(id, family);
+  if (!made) co_return std::unexpected(made.error());
+  const bool v4 = family == AF_INET;
+  ip::tcp::socket socket(executor_);
+  boost::system::error_code failed;
+  socket.assign(v4 ? ip::tcp::v4() : ip::tcp::v6(), made->get(), failed);
+  if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
+  (void)made->release();
+  const ip::address there =
+      v4 ? ip::address(ip::address_v4::loopback()) : ip::address(ip::address_v6::loopback());
+  boost::asio::steady_timer timer(executor_, kPortConnectTimeout);
+  bool late = false;
+  timer.async_wait([&socket, &late](const boost::system::error_code& stopped) {
+    if (stopped) return;
+    late = true;
+    boost::system::error_code ignored;
+    socket.cancel(ignored);
+  });
+  co_await socket.async_connect(ip::tcp::endpoint(there, port),
+                                boost::asio::redirect_error(boost::asio::use_awaitable, failed));
+  timer.cancel();
+  if (late) co_return failure(Errc::TimedOut, "nobody accepted the connection in time");
+  if (failed) co_return failure(Errc::NotFound, failed.message());
+  UniqueFd out(socket.release(failed));
+  if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
+  co_return out;
+}
+
+awaitable<Result<UniqueFd>> FleetImpl::connect_port(const Caller& caller, std::string id,
+                                                    std::uint16_t port) {
+  auto found = find(caller, id);
+  if (!found) co_return std::unexpected(found.error());
+  const Use sandbox(*found);
+  Audited audit(*this, row(caller, "port.connect", sandbox->id, std::to_string(port)));
+  auto works = co_await store_works();
+  if (!works) co_return std::unexpected(works.error());
+  Result<UniqueFd> result = bad_field("port", "port is 0: want 1 to 65535");
+  if (const auto up = awake(*sandbox); !up) {
+    result = std::unexpected(up.error());
+  } else if (port != 0) {
+    result = co_await connect_inside(sandbox->id, AF_INET, port);
+    if (!result && result.error().code == Errc::NotFound)
+      result = co_await connect_inside(sandbox->id, AF_INET6, port);
+    if (!result && result.error().code == Errc::NotFound)
+      result = std::unexpected(
+          Error{Errc::NotFound, "port: nothing listens on port " + std::to_string(port) + " inside",
+                0, "port"});
+  }
+  if (!result && sandbox->state == State::Ended)
+    result = std::unexpected(explain(*sandbox, result.error()));
+  co_return co_await settle(audit, std::move(result));
+}
+
+Result<std::unique_ptr<EventStream>> FleetImpl::events(const Caller& caller,
+                                                       std::optional<std::string> sandbox,
+                                                       std::uint64_t after) {
+  EventFilter filter;
+  if (!caller.may(store::Scope::Admin)) filter.tenant = caller.tenant;
+  filter.sandbox = std::move(sandbox);
+  return events_.follow(std::move(filter), after);
+}
+
+FleetCounters FleetImpl::counters() const {
+  FleetCounters out = counters_;
+  out.living = living_.size();
+  return out;
+}
+
+Result<void> FleetImpl::ready() const {
+  if (stopping_) return failure(Errc::Gone, "the server ends");
+  if (!launcher_->connected()) return failure(Errc::LauncherGone, "the launcher is away");
+  if (store_failed_) return failure(Errc::StoreFull, "the audit could not be written");
+  if (places_ >= options_.max_concurrent)
+    return failure(Errc::Exhausted, "max_concurrent: the server has all the sandboxes it may have");
+  return {};
+}
+
+}  // namespace caisson::control

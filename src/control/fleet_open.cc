@@ -1,0 +1,243 @@
+// Connecting, adopting what is there, the launcher's messages, the last words.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "control/fleet_impl.h"
+#include "control/sandbox_spec.h"
+#include "engine/host/parse.h"
+#include "sys/file.h"
+
+namespace caisson::control {
+namespace {
+
+using engine::EndReason;
+
+std::string reason_of(const engine::Status& status) {
+  switch (status.end) {
+    case EndReason::Life:
+      return "expired";
+    case EndReason::CpuTime:
+      return "its CPU time was used up";
+    case EndReason::OutOfMemory:
+      return "out of memory";
+    case EndReason::Exited:
+      return "exited";
+    case EndReason::Destroyed:
+      return "destroyed";
+    default:
+      return status.detail.empty() ? "its init died" : "its init died: " + status.detail;
+  }
+}
+
+// What the launcher can do on this host. It is privileged and we are not, so what the probe says of
+// our own powers is not asked.
+engine::HostFeatures launcher_host() {
+  engine::HostFeatures host = engine::probe_host();
+  if (host.privileged) return host;
+  host.privileged = true;
+  host.user_namespaces = true;
+  if (host.cgroup_v2_root.empty()) return host;
+  const auto controllers = sys::read_small(AT_FDCWD, host.cgroup_v2_root + "/cgroup.controllers");
+  if (controllers) host.v2_controllers = engine::parse_controllers(*controllers);
+  return host;
+}
+
+}  // namespace
+
+FleetImpl::FleetImpl(boost::asio::any_io_executor executor, FleetOptions options,
+                     Blocklist blocklist, store::Store& store)
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      host_(options_.host ? *options_.host : launcher_host()),
+      blocklist_(std::move(blocklist)),
+      store_(store),
+      events_(executor_),
+      alive_(std::make_shared<FleetImpl*>(this)),
+      expiry_(executor_) {}
+
+FleetImpl::~FleetImpl() {
+  leave();
+  alive_.reset();
+}
+
+awaitable<Result<void>> FleetImpl::begin(LauncherOpener opener) {
+  engine::LauncherChannel::Watcher watcher;
+  watcher.on_ended = [this](const std::string& id, const engine::Status& status) {
+    const auto at = living_.find(id);
+    if (at != living_.end()) end(SandboxPtr(at->second), reason_of(status), "launcher");
+  };
+  watcher.on_lost = [this] { launcher_lost(); };
+  watcher.on_back = [this] { events_.add("launcher.back", "", ""); };
+  auto opened = opener(std::move(watcher));
+  if (!opened) co_return std::unexpected(opened.error());
+  launcher_ = *std::move(opened);
+  co_return co_await adopt();
+}
+
+// The store knows what was promised, the launcher what is there. Both: it goes on. Only the
+// launcher: nobody knows whose it is. Only the store: it is lost.
+awaitable<Result<void>> FleetImpl::adopt() {
+  auto there = co_await launcher_->living();
+  if (!there) co_return std::unexpected(there.error().within("adopt"));
+  const auto known = store_.living();
+  if (!known) co_return std::unexpected(known.error().within("adopt"));
+  std::unordered_map<std::string, const engine::Living*> by_id;
+  for (const engine::Living& one : *there) by_id.emplace(one.id, &one);
+  store::Store::Batch lost;
+  for (const store::SandboxRecord& old : *known) {
+    const auto at = by_id.find(old.id);
+    std::string why = "lost";
+    if (at != by_id.end() && !at->second->ended) {
+      auto adopted = co_await adopt_one(old, *at->second);
+      if (adopted) {
+        publish(*adopted);
+        by_id.erase(at);
+        continue;
+      }
+      why = "lost: " + adopted.error().message;
+    } else if (at != by_id.end()) {
+      why = "ended while no server ran";
+    }
+    store::SandboxRecord ended = old;
+    ended.state = store::RecordState::Ended;
+    ended.ended = store::wall_now();
+    ended.end_reason = why;
+    store::AuditEvent event;
+    event.tenant = old.tenant;
+    event.actor = "server";
+    event.action = "sandbox.end";
+    event.sandbox = old.id;
+    event.object = why;
+    lost.sandboxes.push_back(std::move(ended));
+    lost.audit.push_back(std::move(event));
+  }
+  for (const auto& [id, living] : by_id) co_await clear_away(id);
+  if (lost.sandboxes.empty()) co_return Result<void>();
+  co_return co_await record(std::move(lost));
+}
+
+awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& old,
+                                                   const engine::Living& living) {
+  auto kept = parse_kept_spec(old.spec);
+  if (!kept) co_return std::unexpected(kept.error());
+  auto sandbox = std::make_shared<Sandbox>();
+  sandbox->id = old.id;
+  sandbox->tenant = old.tenant;
+  sandbox->token = old.token;
+  sandbox->created = old.created;
+  sandbox->kept = *std::move(kept);
+  sandbox->limits = living.limits;
+  sandbox->record = living.record;
+  sandbox->started = Clock::now() - microseconds(static_cast<std::int64_t>(living.age_us));
+  sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
+  if (living.frozen) {
+    // Its init cannot say a word before resume().
+    sandbox->state = State::Paused;
+    co_return sandbox;
+  }
+  auto joined = co_await rejoin(sandbox);
+  if (!joined) co_return std::unexpected(joined.error());
+  co_return sandbox;
+}
+
+awaitable<Result<void>> FleetImpl::rejoin(SandboxPtr sandbox) {
+  auto joined = co_await launcher_->join(sandbox->id);
+  if (!joined) co_return std::unexpected(joined.error());
+  engine::ChannelOptions options;
+  options.adopt = true;
+  auto guest = co_await engine::GuestChannel::open(executor_, std::move(joined->stream),
+                                                   joined->nonce, options);
+  if (!guest) co_return std::unexpected(guest.error());
+  sandbox->guest = *guest;
+  co_return Result<void>();
+}
+
+void FleetImpl::launcher_lost() {
+  store::Store::Batch batch;
+  const auto all = living_;
+  for (const auto& [id, sandbox] : all) {
+    retire(sandbox, "launcher ended");
+    sandbox->place.reset();
+    batch.sandboxes.push_back(stored(*sandbox));
+    batch.audit.push_back(own_row(*sandbox, "launcher", "sandbox.end", sandbox->end_reason));
+  }
+  events_.add("launcher.lost", "", "");
+  if (!batch.audit.empty()) post(std::move(batch));
+}
+
+awaitable<void> FleetImpl::look_at_death(SandboxPtr sandbox, Error error) {
+  if (stopping_) co_return;
+  const auto status = co_await launcher_->status(sandbox->id);
+  if (sandbox->state == State::Ended || stopping_) co_return;
+  const bool over = status && status->end != EndReason::Running;
+  end(sandbox, over ? reason_of(*status) : "its init is out of reach: " + error.message,
+      over ? "launcher" : "server");
+}
+
+Result<void> FleetImpl::reload(FleetOptions options) {
+  TRY(check_options(options));
+  Blocklist blocklist = TRY(Blocklist::compile(options.command_blocklist));
+  options.host = options_.host;
+  options_ = std::move(options);
+  blocklist_ = std::move(blocklist);
+  return {};
+}
+
+awaitable<void> FleetImpl::stop(std::string reason) {
+  stopping_ = true;
+  store::Store::Batch batch;
+  const auto all = living_;
+  for (const auto& [id, sandbox] : all) {
+    retire(sandbox, reason);
+    batch.sandboxes.push_back(stored(*sandbox));
+    batch.audit.push_back(own_row(*sandbox, "server", "sandbox.end", reason));
+  }
+  events_.close();
+  if (!batch.audit.empty()) (void)co_await record(std::move(batch));
+  if (launcher_) (void)co_await launcher_->stop_launcher();
+}
+
+void FleetImpl::leave() {
+  stopping_ = true;
+  events_.close();
+  const auto all = std::exchange(living_, {});
+  for (const auto& [id, sandbox] : all) {
+    if (sandbox->guest) sandbox->guest->close(Error{Errc::Gone, "the server ends", 0});
+  }
+  deadlines_.clear();
+  expiry_.cancel();
+}
+
+std::size_t FleetImpl::busy_calls() const {
+  std::size_t count = 0;
+  for (const auto& [id, sandbox] : living_) count += static_cast<std::size_t>(sandbox->uses);
+  return count;
+}
+
+awaitable<Result<std::unique_ptr<RunningFleet>>> open_fleet(boost::asio::any_io_executor executor,
+                                                            FleetOptions options,
+                                                            LauncherOpener opener,
+                                                            store::Store& store) {
+  if (const auto good = check_options(options); !good) co_return std::unexpected(good.error());
+  auto blocklist = Blocklist::compile(options.command_blocklist);
+  if (!blocklist) co_return std::unexpected(blocklist.error());
+  auto fleet = std::make_unique<FleetImpl>(std::move(executor), std::move(options),
+                                           *std::move(blocklist), store);
+  auto begun = co_await fleet->begin(std::move(opener));
+  if (!begun) co_return std::unexpected(begun.error());
+  co_return fleet;
+}
+
+awaitable<Result<std::unique_ptr<RunningFleet>>> open_fleet(boost::asio::any_io_executor executor,
+                                                            FleetOptions options,
+                                                            std::string launcher_socket,
+                                                            store::Store& store) {
+  LauncherOpener opener = [executor, launcher_socket](engine::LauncherChannel::Watcher watcher) {
+    return engine::LauncherChannel::open(executor, launcher_socket, std::move(watcher));
+  };
+  co_return co_await open_fleet(executor, std::move(options), std::move(opener), store);
+}
+
+}  // namespace caisson::control

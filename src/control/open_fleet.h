@@ -1,0 +1,70 @@
+// control/open_fleet.h — how a server gets its Fleet, and what only the server asks of it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/fleet.h"
+#include "engine/channel/launcher_channel.h"
+#include "engine/host/features.h"
+
+namespace caisson::control {
+
+inline constexpr double kLifeSecondsMax = 10.0 * 365 * 24 * 3600;
+inline constexpr double kExecSecondsMax = 3600;
+
+// The five that a sandbox can be given: shell_exec, file_read, file_write, file_list, http_request.
+[[nodiscard]] std::vector<std::string> all_tools();
+// Recursive delete of the root, shutdown and its kin, the classic fork bomb, mkfs, writing over a
+// device. Defence in depth against accidents: whoever wants to can spell a command in another way,
+// and the sandbox's walls are what holds.
+[[nodiscard]] std::vector<std::string> default_blocklist();
+// cpu 1 core, 512 MiB, 256 processes, 600 s of life.
+[[nodiscard]] LimitWish default_limits();
+
+struct FleetOptions {
+  std::size_t max_concurrent = 64;
+  std::size_t max_per_tenant = 0;       // 0: no limit beside max_concurrent
+  LimitWish limits = default_limits();  // a timeout_seconds of 0 is no end
+  std::vector<std::string> tools = all_tools();
+  std::map<std::string, CreateWish> profiles;
+  std::vector<std::string> command_blocklist = default_blocklist();  // in RE2's language
+  double exec_timeout_seconds = 60;
+  // What the launcher's host can do; probed at the start when it is not given.
+  std::optional<engine::HostFeatures> host;
+};
+
+class RunningFleet : public Fleet {
+ public:
+  // Takes over what may change while it runs: everything but `host`. Living sandboxes keep theirs.
+  [[nodiscard]] virtual Result<void> reload(FleetOptions options) = 0;
+  // The last words: no call is taken any more, every sandbox ends with `reason`, the launcher
+  // stops.
+  virtual awaitable<void> stop(std::string reason) = 0;
+  // For a server that goes and leaves its sandboxes for the next one: waiting calls get Gone.
+  virtual void leave() = 0;
+  // Some launch and record is under way, or some call runs.
+  [[nodiscard]] virtual std::size_t busy_calls() const = 0;
+};
+
+using LauncherOpener = std::function<Result<std::unique_ptr<engine::LauncherChannel>>(
+    engine::LauncherChannel::Watcher)>;
+
+// Connects with the launcher and adopts what lives there and in the store. `executor` is of the one
+// I/O thread; it and `store` outlive the fleet. Before the fleet goes, stop() or leave() answers
+// who waits: let the executor run until those calls have returned, or not at all any more.
+awaitable<Result<std::unique_ptr<RunningFleet>>> open_fleet(boost::asio::any_io_executor executor,
+                                                            FleetOptions options,
+                                                            LauncherOpener opener,
+                                                            store::Store& store);
+// The same by the launcher's socket.
+awaitable<Result<std::unique_ptr<RunningFleet>>> open_fleet(boost::asio::any_io_executor executor,
+                                                            FleetOptions options,
+                                                            std::string launcher_socket,
+                                                            store::Store& store);
+
+}  // namespace caisson::control

@@ -1,0 +1,239 @@
+#include "control/sandbox_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/guest_path.h"
+#include "control/local_spec.h"
+#include "control/sandbox_limits.h"
+#include "control/text.h"
+#include "control/tools.h"
+
+namespace caisson::control {
+namespace {
+
+std::unexpected<Error> unsupported(std::string field, std::string message) {
+  return std::unexpected(Error{Errc::Unsupported, std::move(message), 0, std::move(field)});
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+Result<void> check_name(const std::string& name) {
+  if (name.empty()) return {};
+  if (name.size() <= kNameBytesMax && std::ranges::all_of(name, is_name_character)) return {};
+  return bad_field("name", fmt::format("name is '{}': want 1 to 63 characters of a-z, 0-9 and '-'",
+                                       cut_text(name, 80)));
+}
+
+Result<void> check_hostname(const std::string& name) {
+  const auto fits = [](char c) { return is_name_character(c) || c == '.'; };
+  if (!name.empty() && name.size() <= engine::kHostnameMax && std::ranges::all_of(name, fits))
+    return {};
+  return bad_field("hostname",
+                   fmt::format("hostname is '{}': want 1 to 63 characters of a-z, 0-9, '-' and '.'",
+                               cut_text(name, 80)));
+}
+
+Result<void> check_labels(const std::map<std::string, std::string>& labels) {
+  if (labels.size() > kLabelsMax)
+    return bad_field("labels", fmt::format("labels: {} are too many, want at most {}",
+                                           labels.size(), kLabelsMax));
+  for (const auto& [name, value] : labels) {
+    const std::string field = "labels." + cut_text(name, 64);
+    if (name.empty() || name.size() > kLabelNameBytesMax)
+      return bad_field(field, field + ": want a name of 1 to 128 bytes");
+    if (value.size() > kLabelBytesMax)
+      return bad_field(field, field + ": want a value of at most 1024 bytes");
+    if (!is_utf8(name) || !is_utf8(value)) return bad_field(field, field + ": want valid UTF-8");
+  }
+  return {};
+}
+
+// What does not exist yet is said by name, never left out in silence.
+Result<void> check_features(const CreateWish& wish) {
+  if (wish.image && *wish.image != "host")
+    return unsupported("base_image",
+                       fmt::format("base_image is '{}': this version has only 'host', the "
+                                   "programs of this machine",
+                                   cut_text(*wish.image, 200)));
+  if (wish.tier && *wish.tier != "native")
+    return unsupported("tier", fmt::format("tier is '{}': this version has only 'native'",
+                                           cut_text(*wish.tier, 64)));
+  if (wish.network_mode && *wish.network_mode != "none") {
+    if (*wish.network_mode != "allowlist")
+      return bad_field("network.mode",
+                       fmt::format("network.mode is '{}': want 'none' or 'allowlist'",
+                                   cut_text(*wish.network_mode, 64)));
+    return unsupported("network.mode",
+                       "network.mode: 'allowlist' is not in this version, sandboxes have no "
+                       "network; leave it out or say 'none'");
+  }
+  if (!wish.domain_allowlist.empty())
+    return unsupported("network.domain_allowlist",
+                       "network.domain_allowlist: is not in this version, sandboxes have no "
+                       "network; leave it out");
+  return {};
+}
+
+Result<std::vector<std::string>> choose_tools(const CreateWish& wish, const CreateWish& profile,
+                                              const FleetOptions& options) {
+  if (wish.tools) {
+    for (const std::string& tool : *wish.tools) {
+      TRY(check_tool_name(tool, "tools"));
+      if (tool == kHttpRequest)
+        return unsupported("tools",
+                           "tools: 'http_request' is not in this version, sandboxes have no "
+                           "network; leave it out");
+    }
+  }
+  std::vector<std::string> out;
+  for (const std::string& tool : wish.tools      ? *wish.tools
+                                 : profile.tools ? *profile.tools
+                                                 : options.tools) {
+    // Named by the configuration and not by the caller: at its use he hears that it is missing.
+    if (tool == kHttpRequest) continue;
+    if (std::ranges::find(out, tool) == out.end()) out.push_back(tool);
+  }
+  return out;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> check_files(const CreateWish& wish) {
+  if (wish.files.size() > kFilesMax)
+    return bad_field("files", fmt::format("files: {} are too many, want at most {}",
+                                          wish.files.size(), kFilesMax));
+  std::vector<std::pair<std::string, std::string>> out;
+  std::size_t bytes = 0;
+  for (const auto& [path, content] : wish.files) {
+    const std::string field = "files." + cut_text(path, 200);
+    std::string absolute = TRY(guest_path(path, kWorkspace, field));
+    if (!engine::is_below(absolute, kWorkspace) || absolute == kWorkspace)
+      return bad_field(field, field + ": want a path below /workspace");
+    bytes += content.size();
+    if (bytes > kFileTextBytesMax)
+      return std::unexpected(Error{Errc::TooLarge,
+                                   "files: together larger than 4 MiB; upload them with PUT "
+                                   "…/files/{path} after the creation",
+                                   0, "files"});
+    out.emplace_back(std::move(absolute), content);
+  }
+  return out;
+}
+
+Result<const CreateWish*> find_profile(const CreateWish& wish, const FleetOptions& options) {
+  static const CreateWish kNone;
+  if (!wish.profile) return &kNone;
+  const auto at = options.profiles.find(*wish.profile);
+  if (at != options.profiles.end()) return &at->second;
+  std::string known;
+  for (const auto& [name, profile] : options.profiles) known += (known.empty() ? "" : ", ") + name;
+  return bad_field(
+      "profile", fmt::format("profile is '{}': {}", cut_text(*wish.profile, 128),
+                             known.empty() ? "this server has none" : "this server has: " + known));
+}
+
+Result<void> choose_user(const CreateWish& wish, const CreateWish& profile,
+                         engine::LaunchRequest& request) {
+  const std::uint32_t uid = wish.uid.value_or(profile.uid.value_or(kUidDefault));
+  if (uid >= engine::kInitId)
+    return bad_field("user", fmt::format("user is {}: want 0 to 65534", uid));
+  request.uid = uid;
+  request.gid = uid;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> environment_of(
+    const std::vector<std::pair<std::string, std::string>>& pairs, std::string_view field) {
+  if (pairs.size() > kEnvironmentMax)
+    return bad_field(std::string(field), fmt::format("{}: {} variables are too many, want at most "
+                                                     "{}",
+                                                     field, pairs.size(), kEnvironmentMax));
+  std::vector<std::string> out;
+  std::size_t bytes = 0;
+  for (const auto& [name, value] : pairs) {
+    const std::string where = std::string(field) + "." + cut_text(name, 64);
+    const auto fits = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    if (name.empty() || name.size() > 256 || !std::ranges::all_of(name, fits) ||
+        (name.front() >= '0' && name.front() <= '9'))
+      return bad_field(where, where + ": want a name of letters, digits and '_'");
+    if (value.find('\0') != std::string::npos || !is_utf8(value))
+      return bad_field(where, where + ": want a value of valid UTF-8 without NUL");
+    bytes += name.size() + value.size() + 2;
+    if (bytes > kEnvironmentBytesMax)
+      return bad_field(std::string(field), fmt::format("{}: together larger than 64 KiB", field));
+    out.push_back(name + "=" + value);
+  }
+  return out;
+}
+
+Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options) {
+  const CreateWish* profile = TRY(find_profile(wish, options));
+  TRY(check_features(wish));
+  TRY(check_features(*profile));
+  TRY(check_name(wish.name));
+  TRY(check_labels(wish.labels));
+  TRY(check_limits(wish.limits));
+  SandboxPlan plan;
+  plan.name = wish.name;
+  plan.profile = wish.profile.value_or("");
+  plan.labels = profile->labels;
+  for (const auto& [name, value] : wish.labels) plan.labels[name] = value;
+  plan.tools = TRY(choose_tools(wish, *profile, options));
+  plan.files = TRY(check_files(wish));
+  const LimitWish limits = overlay(wish.limits, profile->limits, options.limits);
+  plan.idle_seconds = limits.idle_seconds;
+  if (plan.idle_seconds && *plan.idle_seconds <= 0) plan.idle_seconds.reset();
+
+  engine::LaunchRequest& request = plan.spec.request;
+  request.limits = limits_of(limits);
+  request.root = wish.root.value_or(profile->root.value_or(engine::RootMode::ReadOnly));
+  request.hostname = wish.hostname.value_or(profile->hostname.value_or("caisson"));
+  TRY(check_hostname(request.hostname));
+  TRY(choose_user(wish, *profile, request));
+  // What somebody asked for must hold; what is the server's habit may be left out, and the record
+  // says so.
+  plan.spec.declared.memory = wish.limits.memory_bytes || profile->limits.memory_bytes;
+  plan.spec.declared.cpu = wish.limits.cpu || profile->limits.cpu;
+  plan.spec.declared.cpu_time = wish.limits.cpu_seconds || profile->limits.cpu_seconds;
+  plan.workdir = TRY(guest_path(wish.workdir.value_or(profile->workdir.value_or("/workspace")),
+                                kWorkspace, "workdir"));
+  plan.environment = base_environment(request, plan.workdir);
+  set_variables(plan.environment, TRY(environment_of(profile->environment, "env")));
+  set_variables(plan.environment, TRY(environment_of(wish.environment, "env")));
+  return plan;
+}
+
+Result<void> check_options(const FleetOptions& options) {
+  for (const std::string& tool : options.tools) TRY(check_tool_name(tool, "sandbox.tools"));
+  LimitWish limits = options.limits;
+  if (limits.timeout_seconds && *limits.timeout_seconds == 0) limits.timeout_seconds.reset();
+  if (limits.idle_seconds && *limits.idle_seconds == 0) limits.idle_seconds.reset();
+  TRY_IN("sandbox", check_limits(limits));
+  if (!(options.exec_timeout_seconds > 0) || options.exec_timeout_seconds > kExecSecondsMax)
+    return bad_field("sandbox.exec_timeout_seconds",
+                     "sandbox.exec_timeout_seconds: want more than 0 and at most 3600 seconds");
+  for (const auto& [name, profile] : options.profiles) {
+    CreateWish probe;
+    probe.profile = name;
+    if (profile.tools) {
+      for (const std::string& tool : *profile.tools)
+        TRY_IN("profiles." + name, check_tool_name(tool, "tools"));
+    }
+    LimitWish own = profile.limits;
+    if (own.timeout_seconds && *own.timeout_seconds == 0) own.timeout_seconds.reset();
+    TRY_IN("profiles." + name, check_limits(own));
+    // A profile that needs what is not there yet is refused to whoever names it, by name.
+    const auto planned = plan_sandbox(probe, options);
+    if (!planned && planned.error().code != Errc::Unsupported)
+      return std::unexpected(planned.error().within("profiles." + name));
+  }
+  return {};
+}
+
+}  // namespace caisson::control

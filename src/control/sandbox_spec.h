@@ -1,0 +1,53 @@
+// control/sandbox_spec.h — what a caller wishes, laid over his profile, laid over the server's
+// defaults, and judged. Pure: nothing is started here.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/open_fleet.h"
+#include "engine/plan.h"
+
+namespace caisson::control {
+
+inline constexpr std::size_t kNameBytesMax = 63;
+inline constexpr std::size_t kLabelNameBytesMax = 128;
+inline constexpr std::size_t kLabelBytesMax = 1024;
+inline constexpr std::size_t kEnvironmentBytesMax = 64UL * 1024;  // names and values together
+inline constexpr std::uint32_t kUidDefault = 65534;
+
+// Everything that is decided before a launch. What of it outlives a server is in records.h.
+struct SandboxPlan {
+  engine::SandboxSpec spec;
+  std::string name;
+  std::string profile;
+  std::string image = "host";
+  std::vector<std::string> tools;
+  std::map<std::string, std::string> labels;
+  std::vector<std::string> environment;  // NAME=value, complete
+  std::string workdir;
+  std::optional<double> idle_seconds;
+  std::vector<std::pair<std::string, std::string>> files;  // absolute path, content
+};
+
+[[nodiscard]] Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options);
+
+// The limits of a living sandbox, changed; a field that cannot change is Unsupported.
+struct ChangedLimits {
+  engine::Limits limits;
+  std::optional<double> idle_seconds;
+};
+[[nodiscard]] Result<ChangedLimits> change_limits(const engine::Limits& now,
+                                                  std::optional<double> idle_seconds,
+                                                  const LimitWish& wish);
+
+// NAME=value each; judged and bounded.
+[[nodiscard]] Result<std::vector<std::string>> environment_of(
+    const std::vector<std::pair<std::string, std::string>>& pairs, std::string_view field);
+
+// A profile of the configuration, judged at the start and not first when somebody uses it.
+[[nodiscard]] Result<void> check_options(const FleetOptions& options);
+
+}  // namespace caisson::control

@@ -1,0 +1,286 @@
+#include "control/tools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/parse.hpp>
+#include <cmath>
+
+#include "control/open_fleet.h"
+#include "control/text.h"
+
+namespace caisson::control {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array kTools{kShellExec, kFileRead, kFileWrite, kFileList, kHttpRequest};
+
+std::string kind_of(const json::value& value) {
+  switch (value.kind()) {
+    case json::kind::null:
+      return "null";
+    case json::kind::bool_:
+      return "a boolean";
+    case json::kind::string:
+      return "a string";
+    case json::kind::array:
+      return "an array";
+    case json::kind::object:
+      return "an object";
+    default:
+      return "a number";
+  }
+}
+
+std::string field_of(std::string_view name) { return "arguments." + cut_text(name, 64); }
+
+// Reads the arguments of one tool by name, and in the end refuses what nobody read.
+class Arguments {
+ public:
+  explicit Arguments(const json::object& object) : object_(object) {}
+
+  Result<std::string> text(std::string_view name, std::size_t bytes_max) {
+    const json::value* at = look(name);
+    if (at == nullptr) return bad_field(field_of(name), field_of(name) + ": is missing");
+    return as_text(*at, name, bytes_max);
+  }
+  Result<std::optional<std::string>> text_or_none(std::string_view name, std::size_t bytes_max) {
+    const json::value* at = look(name);
+    if (at == nullptr) return std::nullopt;
+    return TRY(as_text(*at, name, bytes_max));
+  }
+  Result<bool> flag(std::string_view name) {
+    const json::value* at = look(name);
+    if (at == nullptr) return false;
+    if (!at->is_bool()) return wrong(*at, name, "true or false");
+    return at->get_bool();
+  }
+  Result<std::optional<double>> number(std::string_view name) {
+    const json::value* at = look(name);
+    if (at == nullptr) return std::nullopt;
+    boost::system::error_code failed;
+    const double value = at->to_number<double>(failed);
+    if (failed || !std::isfinite(value)) return wrong(*at, name, "a number");
+    return value;
+  }
+  Result<std::vector<std::pair<std::string, std::string>>> pairs(std::string_view name) {
+    std::vector<std::pair<std::string, std::string>> out;
+    const json::value* at = look(name);
+    if (at == nullptr) return out;
+    if (!at->is_object()) return wrong(*at, name, "an object of strings");
+    for (const auto& [key, value] : at->get_object()) {
+      if (!value.is_string())
+        return wrong(value, std::string(name) + "." + std::string(key), "a string");
+      out.emplace_back(key, value.get_string());
+    }
+    return out;
+  }
+
+  Result<void> finish() const {
+    for (const auto& [key, value] : object_) {
+      if (std::ranges::find(known_, std::string_view(key)) != known_.end()) continue;
+      std::string names;
+      for (const std::string_view name : known_)
+        names.append(names.empty() ? "" : ", ").append(name);
+      return bad_field(field_of(key), fmt::format("{}: is not an argument of this tool; it takes: "
+                                                  "{}",
+                                                  field_of(key), names));
+    }
+    return {};
+  }
+
+ private:
+  const json::value* look(std::string_view name) {
+    known_.push_back(name);
+    const json::value* at = object_.if_contains(name);
+    return at == nullptr || at->is_null() ? nullptr : at;
+  }
+  static std::unexpected<Error> wrong(const json::value& value, std::string_view name,
+                                      std::string_view want) {
+    return bad_field(field_of(name),
+                     fmt::format("{}: is {}, want {}", field_of(name), kind_of(value), want));
+  }
+  static Result<std::string> as_text(const json::value& value, std::string_view name,
+                                     std::size_t bytes_max) {
+    if (!value.is_string()) return wrong(value, name, "a string");
+    const json::string& text = value.get_string();
+    if (text.size() > bytes_max)
+      return std::unexpected(Error{
+          Errc::TooLarge,
+          fmt::format("{}: has {} bytes, want at most {}", field_of(name), text.size(), bytes_max),
+          0, field_of(name)});
+    return std::string(text);
+  }
+
+  const json::object& object_;
+  std::vector<std::string_view> known_;
+};
+
+void put_text(json::object& out, std::string_view name, const std::string& bytes) {
+  if (is_utf8(bytes)) {
+    out[name] = bytes;
+    return;
+  }
+  out[name] = to_utf8(bytes);
+  out[std::string(name) + "_base64"] = to_base64(bytes);
+}
+
+constexpr std::string_view kSchemas = R"json([
+{"name": "shell_exec",
+ "description": "Runs a command line with /bin/sh and returns its output. What it leaves running in the background ends with it.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
+  "command": {"type": "string", "minLength": 1, "description": "A line for /bin/sh -c."},
+  "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 3600},
+  "workdir": {"type": "string", "description": "Relative to the sandbox's own working folder, or absolute."},
+  "env": {"type": "object", "additionalProperties": {"type": "string"}},
+  "stdin": {"type": "string", "description": "All of standard input."}}}},
+{"name": "file_read",
+ "description": "Reads one file of at most 8 MiB. Text that is not UTF-8 comes as base64.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
+  "path": {"type": "string", "minLength": 1, "description": "Relative to /workspace, or absolute."}}}},
+{"name": "file_write",
+ "description": "Writes one file and the folders above it. Readers see the old content or the new one.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["path", "content"], "properties": {
+  "path": {"type": "string", "minLength": 1},
+  "content": {"type": "string"},
+  "encoding": {"type": "string", "enum": ["utf-8", "base64"], "default": "utf-8"}}}},
+{"name": "file_list",
+ "description": "Lists a folder.",
+ "arguments": {"type": "object", "additionalProperties": false, "properties": {
+  "path": {"type": "string", "default": "/workspace"},
+  "recursive": {"type": "boolean", "default": false}}}},
+{"name": "http_request",
+ "description": "Fetches a URL through the network allowlist. Not in this version: sandboxes have no network.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["url"], "properties": {
+  "method": {"type": "string", "default": "GET"},
+  "url": {"type": "string"},
+  "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+  "body": {"type": "string"}}}}
+])json";
+
+}  // namespace
+
+std::vector<std::string> all_tools() { return {kTools.begin(), kTools.end()}; }
+
+Result<void> check_tool_name(std::string_view tool, std::string_view field) {
+  if (std::ranges::find(kTools, tool) != kTools.end()) return {};
+  return bad_field(std::string(field),
+                   fmt::format("{}: there is no tool '{}'; there are: {}", field,
+                               cut_text(tool, 64), fmt::join(kTools, ", ")));
+}
+
+json::array tool_schemas() { return json::parse(kSchemas).get_array(); }
+
+std::string_view to_string(wire::EntryType type) noexcept {
+  switch (type) {
+    case wire::EntryType::File:
+      return "file";
+    case wire::EntryType::Folder:
+      return "folder";
+    case wire::EntryType::Link:
+      return "link";
+    case wire::EntryType::Fifo:
+      return "fifo";
+    case wire::EntryType::Socket:
+      return "socket";
+    case wire::EntryType::Device:
+      return "device";
+    default:
+      return "other";
+  }
+}
+
+Result<ExecWish> shell_exec_arguments(const json::object& arguments) {
+  Arguments read(arguments);
+  ExecWish wish;
+  wish.command = TRY(read.text("command", kCommandBytesMax));
+  wish.timeout_seconds = TRY(read.number("timeout_seconds"));
+  wish.workdir = TRY(read.text_or_none("workdir", 4096));
+  wish.environment = TRY(read.pairs("env"));
+  wish.input = TRY(read.text_or_none("stdin", kToolInputBytesMax)).value_or("");
+  TRY(read.finish());
+  return wish;
+}
+
+Result<FileReadArguments> file_read_arguments(const json::object& arguments) {
+  Arguments read(arguments);
+  FileReadArguments out;
+  out.path = TRY(read.text("path", 4096));
+  TRY(read.finish());
+  return out;
+}
+
+Result<FileWriteArguments> file_write_arguments(const json::object& arguments) {
+  Arguments read(arguments);
+  FileWriteArguments out;
+  out.path = TRY(read.text("path", 4096));
+  out.content = TRY(read.text("content", kToolFileBytesMax * 4 / 3 + 4));
+  const std::string encoding = TRY(read.text_or_none("encoding", 64)).value_or("utf-8");
+  TRY(read.finish());
+  if (encoding == "base64") {
+    auto bytes = from_base64(out.content);
+    if (!bytes)
+      return bad_field("arguments.content", "arguments.content: " + bytes.error().message);
+    out.content = *std::move(bytes);
+  } else if (encoding != "utf-8") {
+    return bad_field("arguments.encoding",
+                     fmt::format("arguments.encoding: is '{}', want 'utf-8' or 'base64'",
+                                 cut_text(encoding, 64)));
+  }
+  return out;
+}
+
+Result<FileListArguments> file_list_arguments(const json::object& arguments) {
+  Arguments read(arguments);
+  FileListArguments out;
+  out.path = TRY(read.text_or_none("path", 4096)).value_or(std::string(kWorkspace));
+  out.recursive = TRY(read.flag("recursive"));
+  TRY(read.finish());
+  return out;
+}
+
+json::object shell_exec_answer(const ExecOutcome& outcome) {
+  json::object out;
+  put_text(out, "stdout", outcome.out);
+  put_text(out, "stderr", outcome.err);
+  out["exit_code"] = outcome.exit_code;
+  if (outcome.signal != 0) out["signal"] = outcome.signal;
+  out["duration_ms"] = static_cast<double>(outcome.wall.count()) / 1000;
+  out["timed_out"] = outcome.timed_out;
+  out["oom_killed"] = outcome.oom_killed;
+  out["stdout_truncated"] = outcome.out_lost != 0;
+  out["stderr_truncated"] = outcome.err_lost != 0;
+  return out;
+}
+
+json::object file_read_answer(std::string_view path, std::string_view content) {
+  const bool text = is_utf8(content);
+  return json::object{{"path", to_utf8(path)},
+                      {"content", text ? std::string(content) : to_base64(content)},
+                      {"size", content.size()},
+                      {"encoding", text ? "utf-8" : "base64"}};
+}
+
+json::object file_list_answer(std::string_view path, const engine::Listing& listing) {
+  json::array entries;
+  for (const engine::FileEntry& entry : listing.entries) {
+    if (entries.size() >= kToolEntriesMax) break;
+    const std::string name = to_utf8(entry.name);
+    const std::string folder = path == "/" ? "" : to_utf8(path);
+    json::object one{{"name", name},
+                     {"path", folder + "/" + name},
+                     {"type", to_string(entry.type)},
+                     {"size", entry.size},
+                     {"mode", fmt::format("{:04o}", entry.mode)},
+                     {"modified_at", store::to_rfc3339(entry.mtime_ns / 1000)}};
+    if (!entry.target.empty()) one["target"] = to_utf8(entry.target);
+    entries.push_back(std::move(one));
+  }
+  const bool truncated = listing.truncated || listing.entries.size() > kToolEntriesMax;
+  return json::object{
+      {"path", to_utf8(path)}, {"entries", std::move(entries)}, {"truncated", truncated}};
+}
+
+}  // namespace caisson::control

@@ -1,0 +1,110 @@
+// Running a command for a caller who waits: collected, or as a stream of events.
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include "doors/rest/handlers.h"
+#include "doors/rest/running.h"
+#include "doors/rest/sse.h"
+#include "doors/rest/views.h"
+#include "doors/rest/wishes.h"
+
+namespace caisson::rest {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+
+namespace {
+
+bool wants_events(const Call& call) {
+  if (query_text(call, "stream")) return true;
+  for (const auto item : list_items(call.request().field("Accept"))) {
+    if (http::same_name(item.substr(0, item.find(';')), kEventStream)) return true;
+  }
+  return false;
+}
+
+awaitable<Result<void>> pump_output(EventWriter& events, RunningCommand& command) {
+  json::object start;
+  start["process"] = command.view.id;
+  start["pid"] = command.view.pid;
+  if (auto sent = co_await events.send("start", "", std::move(start)); !sent) co_return sent;
+  for (;;) {
+    auto item = co_await command.output->next();
+    if (!item) co_return std::unexpected(item.error());
+    if (const auto* end = std::get_if<control::ProcessView>(&*item)) {
+      json::object exit = exit_json(*end);
+      co_return co_await events.send("exit", "", std::move(exit));
+    }
+    const auto& chunk = std::get<control::OutputChunk>(*item);
+    json::object data = to_json(chunk);
+    auto sent = co_await events.send(chunk.error ? "stderr" : "stdout", "", std::move(data));
+    if (!sent) co_return sent;
+  }
+}
+
+// A command need not read what it was given: then the write fails, and that is no failure.
+awaitable<void> feed(Call& call, std::uint32_t process, std::string input) {
+  (void)co_await call.fleet().write_input(call.caller, call.id(), process, std::move(input), true);
+  co_await wait_for_ever();
+}
+
+awaitable<Result<void>> pump_and_feed(Call& call, EventWriter& events, RunningCommand& command,
+                                      std::string input) {
+  using namespace asio::experimental::awaitable_operators;
+  if (input.empty()) co_return co_await pump_output(events, command);
+  const auto first =
+      co_await (pump_output(events, command) || feed(call, command.view.id, std::move(input)));
+  if (first.index() == 0) co_return std::get<0>(first);
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> exec_events(Call& call, control::ExecWish wish) {
+  auto ticket = call.services.streams.enter(call.caller.actor);
+  if (!ticket) co_return std::unexpected(ticket.error());
+  std::string input = std::move(wish.input);
+  control::ProcessWish process;
+  process.exec = std::move(wish);
+  process.exec.input.clear();
+  process.input = !input.empty();
+  auto command = co_await start_attached(call, std::move(process));
+  if (!command) co_return std::unexpected(command.error());
+  EventWriter events(call, co_await asio::this_coro::executor);
+  if (auto begun = co_await events.begin(); begun) {
+    (void)co_await run_stream(call, events,
+                              pump_and_feed(call, events, *command, std::move(input)));
+  }
+  command->output.reset();
+  co_await end_command(call, command->view.id);
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
+  using namespace asio::experimental::awaitable_operators;
+  // Control kills the tree of an exec that is cancelled, which is what a caller who left wants.
+  auto first = co_await (call.fleet().exec(call.caller, call.id(), std::move(body.wish)) ||
+                         call.exchange.wait_for_hangup());
+  if (first.index() != 0) {
+    call.exchange.close_after();
+    co_return failure(Errc::Gone, "the caller hung up");
+  }
+  const auto& outcome = std::get<0>(first);
+  if (!outcome) co_return std::unexpected(outcome.error());
+  const json::object out = to_json(*outcome, body.base64);
+  co_return co_await answer(call, 200, out);
+}
+
+}  // namespace
+
+awaitable<Result<void>> exec(Call& call) {
+  if (const auto stream = query_text(call, "stream"); stream && *stream != "sse") {
+    co_return bad_field("stream", "stream is not \"sse\": there is no other");
+  }
+  auto json = co_await read_json(call, Body::Required);
+  if (!json) co_return std::unexpected(json.error());
+  auto body = exec_wish(*json, Input::InBody);
+  if (!body) co_return std::unexpected(body.error());
+  if (wants_events(call)) co_return co_await exec_events(call, std::move(body->wish));
+  co_return co_await exec_collected(call, std::move(*body));
+}
+
+}  // namespace caisson::rest

@@ -1,0 +1,77 @@
+// doors/rest — caisson's own REST API, as api/openapi.yaml says it. Start at Door::handle in
+// door.cc: every request passes Host, route, token, scope and query there, in this order, and only
+// then reaches its handler. routes.cc is the one table of routes; a route without a scope cannot be
+// written down. Each handler reads its input strictly (json_reader.h, wishes.h), makes one call of
+// control, and writes the answer (views.h). Never here: decisions about sandboxes, sockets that
+// listen, SQL.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "control/access.h"
+#include "control/fleet.h"
+#include "doors/rest/guard.h"
+#include "http/http.h"
+#include "store/store.h"
+
+namespace caisson::rest {
+
+using boost::asio::awaitable;
+
+// One answered request. Paths are as the client sent them: whoever writes them down quotes them.
+struct RequestLine {
+  std::string_view request_id;
+  std::string_view method;
+  std::string_view path;   // without the query, cut
+  std::string_view route;  // its template, or empty
+  unsigned status = 0;
+  microseconds took{0};
+  std::string_view peer;
+  std::string_view actor;
+  std::string_view tenant;
+};
+
+class Log {
+ public:
+  virtual ~Log() = default;
+  virtual void request(const RequestLine& line) = 0;
+  // The whole text of a failure whose client was told an id only.
+  virtual void failed(std::string_view request_id, const Error& error) = 0;
+};
+
+struct DoorOptions {
+  HostRules hosts;
+  bool open = false;  // nobody needs a token; then only this machine is answered
+  std::string version;
+  std::function<std::string()> extra_metrics;  // more lines for /metrics
+  seconds keep_alive{15};                      // between comments on a quiet event stream
+  std::size_t streams_max = 1024;              // event streams and WebSockets at once
+  std::size_t streams_per_caller_max = 128;
+};
+
+class Door final : public http::Handler {
+ public:
+  // All of them outlive the door.
+  Door(control::Fleet& fleet, control::Access& access, store::Store& store, Log& log,
+       DoorOptions options);
+  ~Door() override;
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  awaitable<void> handle(http::Exchange& exchange) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The body of an error, for answers that the HTTP parser makes before a door is asked.
+[[nodiscard]] std::string error_body(unsigned status, const Error& error, std::string_view id);
+
+}  // namespace caisson::rest

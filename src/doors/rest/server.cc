@@ -1,0 +1,54 @@
+// The server about itself: health, metrics, and the contract as data and as a page.
+#include <boost/json/object.hpp>
+
+#include "doors/rest/document/document.h"
+#include "doors/rest/handlers.h"
+
+namespace caisson::rest {
+
+awaitable<Result<void>> get_health(Call& call) {
+  // Asked more often than anything else, so it is put together by hand; a version needs no escapes.
+  std::string body = R"({"status": "ok", "version": ")" + call.services.options.version + "\"}\n";
+  co_await call.exchange.respond(200, "application/json", std::move(body));
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> get_readiness(Call& call) {
+  const auto ready = call.fleet().ready();
+  if (!ready) {
+    // Nobody is asked for a token here, so nobody is told more than the kind of trouble.
+    call.services.log.failed(call.request().id, ready.error().within("not ready"));
+    co_return refuse(call, 503, to_string(ready.error().code), "no sandbox can be created now");
+  }
+  std::string body = "{\"status\": \"ready\"}\n";
+  co_await call.exchange.respond(200, "application/json", std::move(body));
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> get_metrics(Call& call) {
+  const Services& services = call.services;
+  std::string text = services.metrics.text();
+  text +=
+      fleet_metrics(services.fleet.counters(), services.store.counters(),
+                    services.access.failures(), services.streams.open(), services.options.version);
+  if (services.options.extra_metrics) text += services.options.extra_metrics();
+  co_await call.exchange.respond(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> get_openapi(Call& call) {
+  call.exchange.set("Cache-Control", "no-cache");
+  co_await call.exchange.respond(200, "application/json", std::string(openapi_json()));
+  co_return Result<void>{};
+}
+
+awaitable<Result<void>> get_docs(Call& call) {
+  call.exchange.set("Cache-Control", "no-cache");
+  call.exchange.set("Content-Security-Policy", docs_csp());
+  call.exchange.set("Referrer-Policy", "no-referrer");
+  call.exchange.set("X-Frame-Options", "DENY");
+  co_await call.exchange.respond(200, "text/html; charset=utf-8", std::string(docs_html()));
+  co_return Result<void>{};
+}
+
+}  // namespace caisson::rest

@@ -1,0 +1,283 @@
+#include "doors/rest/views.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/parse.hpp>
+#include <cmath>
+
+#include "doors/rest/text.h"
+#include "guest/protocol/protocol.h"
+
+namespace caisson::rest {
+
+namespace json = boost::json;
+
+namespace {
+
+std::string_view state_name(control::State state) {
+  switch (state) {
+    case control::State::Creating:
+      return "creating";
+    case control::State::Running:
+      return "running";
+    case control::State::Paused:
+      return "paused";
+    case control::State::Ended:
+      return "ended";
+  }
+  return "ended";
+}
+
+std::string_view outcome_name(store::Outcome outcome) {
+  switch (outcome) {
+    case store::Outcome::Allowed:
+      return "allowed";
+    case store::Outcome::Denied:
+      return "denied";
+    case store::Outcome::Failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+std::string_view type_name(wire::EntryType type) {
+  switch (type) {
+    case wire::EntryType::File:
+      return "file";
+    case wire::EntryType::Folder:
+      return "folder";
+    case wire::EntryType::Link:
+      return "link";
+    case wire::EntryType::Fifo:
+      return "fifo";
+    case wire::EntryType::Socket:
+      return "socket";
+    case wire::EntryType::Device:
+      return "device";
+    case wire::EntryType::Other:
+      return "other";
+  }
+  return "other";
+}
+
+// A whole number where it is one: 512, not 512.0.
+json::value plain_number(double value) {
+  if (std::trunc(value) == value && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+// A quantity in a larger unit; null where 0 means "no limit".
+json::value limit_in(std::uint64_t value, double unit) {
+  if (value == 0) return nullptr;
+  return plain_number(static_cast<double>(value) / unit);
+}
+
+json::value time_or_null(std::optional<store::WallTime> time) {
+  if (!time) return nullptr;
+  return json::value(store::to_rfc3339(*time));
+}
+
+template <class List>
+json::array texts(const List& list) {
+  json::array array;
+  for (const auto& text : list) array.emplace_back(valid_utf8(text));
+  return array;
+}
+
+json::array scope_names(std::uint8_t scopes) {
+  constexpr std::pair<store::Scope, std::string_view> kNames[] = {{store::Scope::Read, "read"},
+                                                                  {store::Scope::Use, "use"},
+                                                                  {store::Scope::Create, "create"},
+                                                                  {store::Scope::Admin, "admin"}};
+  json::array names;
+  for (const auto& [scope, name] : kNames) {
+    if ((scopes & static_cast<std::uint8_t>(scope)) != 0) names.emplace_back(name);
+  }
+  return names;
+}
+
+double milliseconds_of(microseconds time) { return static_cast<double>(time.count()) / 1000.0; }
+
+}  // namespace
+
+json::object to_json(const control::SandboxView& view) {
+  constexpr double kMebibyte = 1024.0 * 1024.0;
+  const engine::Limits& limits = view.limits;
+  json::object limits_json{{"cpu", limit_in(limits.cpu_millis, 1000)},
+                           {"memory_mb", limit_in(limits.memory_bytes, kMebibyte)},
+                           {"processes", limit_in(limits.processes, 1)},
+                           {"disk_mb", limit_in(limits.disk_bytes, kMebibyte)},
+                           {"disk_files", limit_in(limits.disk_files, 1)},
+                           {"open_files", limit_in(limits.open_files, 1)},
+                           {"cpu_seconds", limit_in(limits.cpu_time_us, 1e6)},
+                           {"timeout_seconds", limit_in(limits.life_us, 1e6)},
+                           {"idle_seconds", view.idle_seconds ? plain_number(*view.idle_seconds)
+                                                              : json::value(nullptr)}};
+  json::object record{{"tier", view.record.tier},
+                      {"kernel", view.record.kernel},
+                      {"landlock_abi", view.record.landlock_abi},
+                      {"seccomp", view.record.seccomp},
+                      {"groups", view.record.groups},
+                      {"quota", view.record.quota},
+                      {"ids", view.record.ids},
+                      {"network", view.record.network}};
+  json::object labels;
+  for (const auto& [name, value] : view.labels) labels[valid_utf8(name)] = valid_utf8(value);
+  json::object filesystem;
+  filesystem["root"] = view.root == engine::RootMode::Writable ? "writable" : "read_only";
+  return json::object{{"id", view.id},
+                      {"name", valid_utf8(view.name)},
+                      {"state", state_name(view.state)},
+                      {"profile", view.profile},
+                      {"image", view.image},
+                      {"tier", view.record.tier},
+                      {"tools", texts(view.tools)},
+                      {"filesystem", std::move(filesystem)},
+                      {"resource_limits", std::move(limits_json)},
+                      {"user", view.uid},
+                      {"workdir", valid_utf8(view.workdir)},
+                      {"labels", std::move(labels)},
+                      {"created_at", store::to_rfc3339(view.created)},
+                      {"expires_at", time_or_null(view.expires)},
+                      {"record", std::move(record)},
+                      {"end_reason", view.end_reason}};
+}
+
+json::object to_json(const control::UsageView& view) {
+  return json::object{{"cpu_seconds", static_cast<double>(view.usage.cpu_time_us) / 1e6},
+                      {"memory_bytes", view.usage.memory_bytes},
+                      {"memory_peak_bytes", view.usage.memory_peak_bytes},
+                      {"oom_kills", view.usage.oom_kills},
+                      {"processes", view.usage.processes},
+                      {"io_read_bytes", view.usage.io_read_bytes},
+                      {"io_write_bytes", view.usage.io_write_bytes},
+                      {"wall_seconds", view.wall_seconds},
+                      {"execs", view.execs}};
+}
+
+json::object to_json(const control::ProcessView& view) {
+  json::object out{{"begin", view.begin[0]}, {"end", view.end[0]}};
+  json::object err{{"begin", view.begin[1]}, {"end", view.end[1]}};
+  return json::object{
+      {"id", view.id},
+      {"pid", view.pid},
+      {"running", view.running},
+      {"terminal", view.terminal},
+      {"command", valid_utf8(view.command)},
+      {"age_seconds", view.age_seconds},
+      {"stdout", std::move(out)},
+      {"stderr", std::move(err)},
+      {"exit_code", view.exit_code ? json::value(*view.exit_code) : json::value(nullptr)},
+      {"signal", view.signal},
+      {"timed_out", view.timed_out},
+      {"oom_killed", view.oom_killed}};
+}
+
+json::object exit_json(const control::ProcessView& view) {
+  return json::object{
+      {"exit_code", view.exit_code ? json::value(*view.exit_code) : json::value(nullptr)},
+      {"signal", view.signal},
+      {"timed_out", view.timed_out},
+      {"oom_killed", view.oom_killed}};
+}
+
+json::object to_json(const control::OutputChunk& chunk) {
+  return json::object{
+      {"offset", chunk.offset}, {"lost", chunk.lost}, {"data", to_base64(chunk.bytes)}};
+}
+
+json::object to_json(const control::FileView& view) {
+  const engine::FileEntry& entry = view.entry;
+  const std::string_view path = view.path;
+  const std::string_view name =
+      entry.name.empty() ? path.substr(path.rfind('/') + 1) : std::string_view(entry.name);
+  json::object out{{"path", valid_utf8(path)},
+                   {"name", valid_utf8(name)},
+                   {"type", type_name(entry.type)},
+                   {"size", entry.size},
+                   {"mode", fmt::format("{:04o}", entry.mode & 07777U)},
+                   {"uid", entry.uid},
+                   {"gid", entry.gid},
+                   {"modified_at", store::to_rfc3339(entry.mtime_ns / 1000)},
+                   {"links", entry.links}};
+  if (entry.type == wire::EntryType::Link) out["target"] = valid_utf8(entry.target);
+  if (!view.etag.empty()) out["etag"] = view.etag;
+  return out;
+}
+
+json::object to_json(const control::ExecOutcome& outcome, bool base64) {
+  const auto encoded = [base64](const std::string& bytes) {
+    return base64 ? to_base64(bytes) : valid_utf8(bytes);
+  };
+  return json::object{
+      {"exit_code", outcome.exit_code},         {"signal", outcome.signal},
+      {"stdout", encoded(outcome.out)},         {"stderr", encoded(outcome.err)},
+      {"encoding", base64 ? "base64" : "text"}, {"stdout_lost_bytes", outcome.out_lost},
+      {"stderr_lost_bytes", outcome.err_lost},  {"timed_out", outcome.timed_out},
+      {"oom_killed", outcome.oom_killed},       {"duration_ms", milliseconds_of(outcome.wall)},
+      {"cpu_ms", milliseconds_of(outcome.cpu)}, {"peak_memory_bytes", outcome.peak_rss_kib * 1024}};
+}
+
+json::object to_json(const control::Event& event) {
+  return json::object{{"sequence", event.sequence},
+                      {"time", store::to_rfc3339(event.time)},
+                      {"type", event.type},
+                      {"sandbox", event.sandbox},
+                      {"data", event.data}};
+}
+
+json::object to_json(const engine::WatchEvent& event) {
+  constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
+      {wire::kEventCreated, "created"},  {wire::kEventChanged, "changed"},
+      {wire::kEventRemoved, "removed"},  {wire::kEventMovedFrom, "moved_from"},
+      {wire::kEventMovedTo, "moved_to"}, {wire::kEventOverflow, "overflow"}};
+  json::array changes;
+  for (const auto& [bit, name] : kNames) {
+    if ((event.mask & bit) != 0) changes.emplace_back(name);
+  }
+  return json::object{{"changes", std::move(changes)},
+                      {"path", valid_utf8(event.name)},
+                      {"folder", (event.mask & wire::kEventFolder) != 0},
+                      {"cookie", event.cookie}};
+}
+
+json::object to_json(const store::AuditRow& row) {
+  boost::json::error_code ec;
+  const json::value detail = json::parse(row.event.detail, ec);
+  return json::object{{"sequence", row.sequence},
+                      {"time", store::to_rfc3339(row.time)},
+                      {"tenant", valid_utf8(row.event.tenant)},
+                      {"actor", valid_utf8(row.event.actor)},
+                      {"action", valid_utf8(row.event.action)},
+                      {"sandbox", valid_utf8(row.event.sandbox)},
+                      {"object", valid_utf8(row.event.object)},
+                      {"outcome", outcome_name(row.event.outcome)},
+                      {"detail", !ec && detail.is_object() ? detail : json::value(json::object{})},
+                      {"request_id", valid_utf8(row.event.request_id)},
+                      {"previous", row.previous},
+                      {"hash", row.hash}};
+}
+
+json::object to_json(const store::Verdict& verdict) {
+  return json::object{
+      {"intact", verdict.intact},
+      {"rows", verdict.rows},
+      {"head", verdict.head},
+      {"bad_row", verdict.bad_row ? json::value(*verdict.bad_row) : json::value(nullptr)},
+      {"reason", verdict.reason}};
+}
+
+json::object to_json(const store::TokenRecord& token) {
+  return json::object{{"id", token.id},
+                      {"tenant", valid_utf8(token.tenant)},
+                      {"label", valid_utf8(token.label)},
+                      {"scopes", scope_names(token.scopes)},
+                      {"created_at", store::to_rfc3339(token.created)},
+                      {"expires_at", time_or_null(token.expires)},
+                      {"revoked_at", time_or_null(token.revoked)},
+                      {"last_used_at", time_or_null(token.last_used)},
+                      {"max_sandboxes", token.max_sandboxes}};
+}
+
+}  // namespace caisson::rest

@@ -1,0 +1,25 @@
+// caissond — the server, without any privilege. `caisson serve` makes its surroundings (state
+// directory, launcher, listening sockets) as root and becomes this program.
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <span>
+
+#include "main/server_life.h"
+#include "main/server_options.h"
+#include "sys/process.h"
+
+int main(int argc, char** argv) {
+  // Nobody of the same id reads our memory, which holds what tenants wrote.
+  caisson::sys::refuse_tracing();
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  caisson::server::ServerFlags flags;
+  if (const auto done =
+          caisson::server::parse_flags(std::span(argv, static_cast<std::size_t>(argc)), flags))
+    return *done;
+  const auto served = caisson::server::serve(flags);
+  if (served) return 0;
+  fmt::print(stderr, "caisson serve: {}\n", served.error().message);
+  return served.error().code == caisson::Errc::InvalidArgument ? 2 : 1;
+}

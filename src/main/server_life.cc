@@ -1,0 +1,229 @@
+#include "main/server_life.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <cstring>
+
+#include "control/access.h"
+#include "control/await_store.h"
+#include "control/open_fleet.h"
+#include "doors/rest/rest.h"
+#include "http/server.h"
+#include "main/server_log.h"
+
+namespace caisson::server {
+namespace {
+
+namespace asio = boost::asio;
+using policy::LogLevel;
+
+constexpr seconds kLastAnswers{10};     // for calls that are answered when their sandbox ends
+constexpr milliseconds kDrainLook{20};  // between looks at what still runs
+
+// Tells a service manager, where there is one, what we are doing.
+void notify(std::string_view state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe): read only
+  if (path == nullptr || (path[0] != '/' && path[0] != '@')) return;
+  sockaddr_un address{};
+  const std::size_t size = std::strlen(path);
+  if (size >= sizeof(address.sun_path)) return;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path, size);
+  if (path[0] == '@') address.sun_path[0] = '\0';
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return;
+  (void)::sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
+}
+
+class ServerLife {
+ public:
+  ServerLife(const ServerFlags& flags, policy::Settings settings)
+      : flags_(flags), settings_(std::move(settings)), log_(settings_.logging) {}
+
+  Result<void> run() {
+    for (const int socket : flags_.listeners) bound_.push_back(TRY(bound_address(socket)));
+    store_ = TRY_IN("the record", store::Store::open(store_options(settings_)));
+    access_ = TRY_IN("tokens", control::Access::make(*store_, settings_.auth.open));
+    std::optional<Error> failed;
+    auto opened = [this, &failed]() -> asio::awaitable<void> {
+      const auto outcome = co_await open();
+      if (!outcome) {
+        failed = outcome.error();
+        io_.stop();
+      }
+    };
+    asio::co_spawn(io_, std::move(opened), asio::detached);
+    io_.run();
+    if (failed) return std::unexpected(*failed);
+    return {};
+  }
+
+ private:
+  asio::awaitable<Result<void>> open() {
+    auto fleet = co_await control::open_fleet(io_.get_executor(), fleet_options(settings_),
+                                              flags_.launcher_socket, *store_);
+    if (!fleet) co_return std::unexpected(fleet.error());
+    fleet_ = std::move(*fleet);
+    if (auto made = co_await first_token(); !made) co_return made;
+    rest::DoorOptions options;
+    options.hosts = host_rules(settings_, bound_);
+    options.open = settings_.auth.open;
+    options.version = CAISSON_VERSION;
+    options.extra_metrics = [this] { return http_metrics(); };
+    door_ = std::make_unique<rest::Door>(*fleet_, *access_, *store_, log_, std::move(options));
+    http_ = http::Server::make(io_.get_executor(), *door_, http::Limits{}, rest::error_body);
+    for (const int socket : flags_.listeners) {
+      if (auto listening = http_->listen(UniqueFd(socket)); !listening) co_return listening;
+    }
+    watch_signals();
+    say_ready();
+    co_return Result<void>();
+  }
+
+  // An administrator's, when there is none at all or when one was asked for. Shown once.
+  asio::awaitable<Result<void>> first_token() {
+    if (settings_.auth.open || (!access_->empty() && !flags_.new_admin_token))
+      co_return Result<void>();
+    control::Caller self;
+    self.tenant = "default";
+    self.actor = "server";
+    self.scopes = static_cast<std::uint8_t>(store::Scope::Admin);
+    control::TokenWish wish;
+    wish.label = "admin";
+    wish.scopes = self.scopes;
+    auto made = co_await access_->create(self, std::move(wish));
+    if (!made) co_return std::unexpected(made.error());
+    fmt::print(stderr, "token (an administrator's; shown once, only its hash is kept):\n\n  {}\n\n",
+               made->secret);
+    fmt::print(stderr,
+               "try:\n\n  curl -s -X POST {}/api/v1/sandboxes -H 'Authorization: Bearer {}' \\\n"
+               "    -H 'Content-Type: application/json' -d '{{}}'\n\n",
+               url_of(bound_.front()), made->secret);
+    co_return Result<void>();
+  }
+
+  std::string http_metrics() const {
+    const http::ServerCounters now = http_->counters();
+    return fmt::format(
+        "# TYPE caisson_http_connections_total counter\ncaisson_http_connections_total {}\n"
+        "# TYPE caisson_http_connections_open gauge\ncaisson_http_connections_open {}\n"
+        "# TYPE caisson_http_refused_total counter\ncaisson_http_refused_total {}\n"
+        "# TYPE caisson_http_malformed_total counter\ncaisson_http_malformed_total {}\n",
+        now.connections, now.open, now.refused, now.malformed);
+  }
+
+  void say_ready() {
+    std::string line = "listening on";
+    for (const policy::ListenAddress& address : bound_) line += " " + url_of(address);
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+    log_.say(LogLevel::Info, line);
+    notify("READY=1\nSTATUS=" + line);
+  }
+
+  void watch_signals() {
+    signals_.async_wait([this](const boost::system::error_code& error, int number) {
+      if (error) return;
+      if (number == SIGHUP) {
+        reload();
+      } else {
+        end();
+      }
+      watch_signals();
+    });
+  }
+
+  void reload() {
+    notify("RELOADING=1");
+    const auto again = load_settings(flags_);
+    const auto taken = again ? fleet_->reload(fleet_options(*again))
+                             : Result<void>(std::unexpected(again.error()));
+    if (!taken) {
+      log_.say(LogLevel::Error, "settings stay as they are: " + taken.error().message);
+    } else {
+      const auto difference = policy::reloadable_difference(settings_, *again);
+      for (const std::string& name : difference.need_restart)
+        log_.say(LogLevel::Warning, name + " has changed: it counts after a restart");
+      log_.apply(again->logging);
+      settings_.sandbox = again->sandbox;
+      settings_.profiles = again->profiles;
+      settings_.logging = again->logging;
+      log_.say(LogLevel::Info,
+               fmt::format("settings read again, {} changed", difference.reloaded.size()));
+    }
+    notify("READY=1");
+  }
+
+  void end() {
+    if (std::exchange(ending_, true)) {
+      patience_ = Clock::now();  // asked twice: no more waiting
+      return;
+    }
+    notify("STOPPING=1");
+    log_.say(LogLevel::Info, "stopping");
+    patience_ = Clock::now() +
+                duration_cast<milliseconds>(std::chrono::duration<double>(flags_.drain_seconds));
+    asio::co_spawn(io_, wind_down(), asio::detached);
+  }
+
+  asio::awaitable<void> wind_down() {
+    asio::steady_timer timer(io_);
+    boost::system::error_code ignored;
+    while (fleet_->busy_calls() > 0 && Clock::now() < patience_) {
+      timer.expires_after(kDrainLook);
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    bool answered = false;
+    http_->stop([&answered] { answered = true; });
+    co_await fleet_->stop("the server was stopped");
+    const TimePoint latest = Clock::now() + kLastAnswers;
+    while (!answered && Clock::now() < latest) {
+      timer.expires_after(kDrainLook);
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    log_.say(LogLevel::Info, "stopped");
+    signals_.cancel(ignored);
+    io_.stop();
+  }
+
+  const ServerFlags& flags_;
+  policy::Settings settings_;
+  ServerLog log_;
+  std::vector<policy::ListenAddress> bound_;
+  // Built downward, destroyed upward: whoever waits for the store or the fleet goes before them.
+  asio::io_context io_{1};
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<control::Access> access_;
+  std::unique_ptr<control::RunningFleet> fleet_;
+  std::unique_ptr<rest::Door> door_;
+  std::unique_ptr<http::Server> http_;
+  asio::signal_set signals_{io_, SIGTERM, SIGINT, SIGHUP};
+  bool ending_ = false;
+  TimePoint patience_{};
+};
+
+}  // namespace
+
+Result<void> serve(const ServerFlags& flags) {
+  policy::Settings settings = TRY(load_settings(flags));
+  if (flags.grpc_listen) {
+    return failure(Errc::Unsupported, "--grpc-listen: this server has no gRPC yet; leave it out");
+  }
+  return ServerLife(flags, std::move(settings)).run();
+}
+
+}  // namespace caisson::server

@@ -1,0 +1,169 @@
+#include "main/server_options.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "sys/file.h"
+
+namespace caisson::server {
+namespace {
+
+constexpr std::size_t kConfigBytesMax = 1024UL * 1024;
+constexpr std::uint64_t kMegabyte = 1024UL * 1024;
+
+control::LimitWish limits_of(const policy::LimitSettings& said) {
+  control::LimitWish wish;
+  wish.cpu = said.cpu;
+  wish.timeout_seconds = said.timeout_seconds;
+  if (said.memory_mb) wish.memory_bytes = static_cast<std::uint64_t>(*said.memory_mb) * kMegabyte;
+  if (said.processes) wish.processes = static_cast<std::uint32_t>(*said.processes);
+  if (said.disk_mb) wish.disk_bytes = static_cast<std::uint64_t>(*said.disk_mb) * kMegabyte;
+  return wish;
+}
+
+control::CreateWish profile_of(const policy::ProfileSettings& said) {
+  control::CreateWish wish;
+  wish.image = said.base_image;
+  wish.tools = said.tools;
+  wish.limits = limits_of(said.limits);
+  if (said.network) {
+    wish.network_mode = said.network->mode == policy::NetworkMode::None ? "none" : "allowlist";
+    wish.domain_allowlist = said.network->domain_allowlist;
+  }
+  if (said.root) {
+    wish.root = *said.root == policy::RootChoice::Writable ? engine::RootMode::Writable
+                                                           : engine::RootMode::ReadOnly;
+  }
+  for (const auto& [name, value] : said.env) wish.environment.emplace_back(name, value);
+  return wish;
+}
+
+bool is_any(const policy::ListenAddress& address) {
+  return address.host == "0.0.0.0" || address.host == "::";
+}
+
+}  // namespace
+
+std::optional<int> parse_flags(std::span<char*> args, ServerFlags& flags) {
+  CLI::App app("caisson's server. It is started by `caisson serve`, which makes its surroundings.");
+  app.add_option("--state-dir", flags.settings.state_dir);
+  app.add_option("--launcher-socket", flags.launcher_socket)->required();
+  app.add_option("--lock-fd", flags.lock);
+  app.add_option("--listen-fd", flags.listeners)->required()->take_all();
+  app.add_option("--config", flags.config);
+  app.add_option("--grpc-listen", flags.grpc_listen);
+  app.add_option("--drain", flags.drain_seconds);
+  app.add_option("--log-level", flags.settings.log_level);
+  app.add_option("--log-format", flags.settings.log_format);
+  app.add_flag("--open", flags.settings.open);
+  app.add_flag("--behind-tls-proxy", flags.settings.behind_tls_proxy);
+  app.add_flag("--new-admin-token", flags.new_admin_token);
+  try {
+    app.parse(static_cast<int>(args.size()), args.data());
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  return std::nullopt;
+}
+
+Result<policy::Settings> load_settings(const ServerFlags& flags) {
+  std::string text;
+  if (flags.config) text = TRY(sys::read_small(AT_FDCWD, *flags.config, kConfigBytesMax));
+  policy::Settings settings = TRY(policy::parse_settings(text, flags.config.value_or("")));
+  std::vector<std::string> environment;
+  for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
+  TRY(policy::apply_environment(settings, environment));
+  TRY(policy::apply_flags(settings, flags.settings));
+  return settings;
+}
+
+control::FleetOptions fleet_options(const policy::Settings& settings) {
+  const policy::SandboxSettings& said = settings.sandbox;
+  control::FleetOptions options;
+  options.max_concurrent = static_cast<std::size_t>(said.max_concurrent);
+  options.max_per_tenant = static_cast<std::size_t>(said.max_per_tenant);
+  options.limits = limits_of(said.limits);
+  if (said.idle_seconds > 0) options.limits.idle_seconds = said.idle_seconds;
+  options.tools = said.tools;
+  options.exec_timeout_seconds = said.exec_timeout_seconds;
+  options.command_blocklist = said.command_blocklist;
+  for (const auto& [name, profile] : settings.profiles)
+    options.profiles.emplace(name, profile_of(profile));
+  return options;
+}
+
+store::StoreOptions store_options(const policy::Settings& settings) {
+  const std::string own = settings.server.state_dir + "/server";
+  store::StoreOptions options;
+  options.path =
+      settings.audit.database_path.empty() ? own + "/caisson.db" : settings.audit.database_path;
+  options.anchor_path =
+      settings.audit.anchor_path.empty() ? own + "/audit.anchors" : settings.audit.anchor_path;
+  options.anchor_every = seconds(settings.audit.anchor_seconds);
+  return options;
+}
+
+rest::HostRules host_rules(const policy::Settings& settings,
+                           const std::vector<policy::ListenAddress>& bound) {
+  rest::HostRules rules;
+  rules.names = {"localhost", "127.0.0.1", "[::1]"};
+  for (const policy::ListenAddress& address : bound) {
+    if (address.family == policy::ListenAddress::Family::Unix) continue;
+    if (is_any(address)) rules.any_address = true;
+    rules.names.push_back(address.family == policy::ListenAddress::Family::Ip6
+                              ? "[" + address.host + "]"
+                              : address.host);
+  }
+  rules.names.insert(rules.names.end(), settings.server.hosts.begin(), settings.server.hosts.end());
+  rules.origins = settings.server.origins;
+  return rules;
+}
+
+Result<policy::ListenAddress> bound_address(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0)
+    return sys_failure("--listen-fd", errno);
+  policy::ListenAddress address;
+  char text[INET6_ADDRSTRLEN] = {};
+  if (name.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &name, sizeof(in));
+    ::inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
+    address = {policy::ListenAddress::Family::Ip4, text, ntohs(in.sin_port)};
+  } else if (name.ss_family == AF_INET6) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, &name, sizeof(in));
+    ::inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof(text));
+    address = {policy::ListenAddress::Family::Ip6, text, ntohs(in.sin6_port)};
+  } else if (name.ss_family == AF_UNIX) {
+    sockaddr_un un{};
+    std::memcpy(&un, &name, std::min<std::size_t>(size, sizeof(un)));
+    un.sun_path[sizeof(un.sun_path) - 1] = '\0';
+    address = {policy::ListenAddress::Family::Unix, un.sun_path, 0};
+  } else {
+    return failure(Errc::InvalidArgument, "--listen-fd: not a socket of a known family");
+  }
+  return address;
+}
+
+std::string url_of(const policy::ListenAddress& address) {
+  switch (address.family) {
+    case policy::ListenAddress::Family::Unix:
+      return "unix:" + address.host;
+    case policy::ListenAddress::Family::Ip6:
+      return "http://[" + address.host + "]:" + std::to_string(address.port);
+    case policy::ListenAddress::Family::Ip4:
+      break;
+  }
+  return "http://" + address.host + ":" + std::to_string(address.port);
+}
+
+}  // namespace caisson::server

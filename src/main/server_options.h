@@ -1,0 +1,47 @@
+// main/server_options.h — the words that `caisson serve` hands to the server, and what they and the
+// settings mean for each of its parts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "control/open_fleet.h"
+#include "doors/rest/guard.h"
+#include "policy/settings/settings.h"
+#include "store/store.h"
+
+namespace caisson::server {
+
+struct ServerFlags {
+  policy::SettingFlags settings;
+  std::optional<std::string> config;
+  std::vector<int> listeners;
+  int lock = -1;
+  std::string launcher_socket;
+  std::optional<std::string> grpc_listen;
+  double drain_seconds = 0;
+  bool new_admin_token = false;
+};
+
+// An exit status when there is nothing to do.
+[[nodiscard]] std::optional<int> parse_flags(std::span<char*> args, ServerFlags& flags);
+
+// The file, the environment, the flags.
+[[nodiscard]] Result<policy::Settings> load_settings(const ServerFlags& flags);
+
+[[nodiscard]] control::FleetOptions fleet_options(const policy::Settings& settings);
+[[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);
+// `bound` are the addresses of the listeners, as they are.
+[[nodiscard]] rest::HostRules host_rules(const policy::Settings& settings,
+                                         const std::vector<policy::ListenAddress>& bound);
+// Where a listening socket listens; port 0 has become a number.
+[[nodiscard]] Result<policy::ListenAddress> bound_address(int socket);
+// "http://127.0.0.1:8080", "unix:/run/api.sock".
+[[nodiscard]] std::string url_of(const policy::ListenAddress& address);
+
+}  // namespace caisson::server
