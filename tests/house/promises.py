@@ -2,7 +2,8 @@
 
     | P1 | No host file is readable … | tests/security/p01_host_files_test.cc |
 
-names one file of the tree or more, separated by commas, and each security test is named by some row.
+names one file of the tree or more, separated by commas, and each security test is named by some row: p01_thing_test.cc,
+and p32_thing.py, which attacks a living server.
 """
 
 import re
@@ -11,6 +12,7 @@ import tree
 
 ROW = re.compile(r"^\|\s*\**(P\d+)\**\s*\|(.*)\|\s*$")
 TEST = re.compile(r"(?:tests|src)/[\w./-]+\.(?:cc|py|sh)")
+ATTACK = re.compile(r"p\d\d_\w+\.py")
 DOCUMENT = "docs/SECURITY.md"
 
 
@@ -41,8 +43,9 @@ def check(root):
                 complaints.append(f"{where} names {test}, which does not exist")
     if not seen:
         complaints.append(f"{DOCUMENT}: no row begins with a promise's number")
-    for path in tree.code_files(root, ("tests/security",)):
-        if path.stem.endswith("_test") and path.as_posix() not in named:
+    for path in tree.files(root, tree.CODE_SUFFIXES | {".py"}, ("tests/security",)):
+        is_test = path.stem.endswith("_test") or ATTACK.fullmatch(path.name)
+        if is_test and path.as_posix() not in named:
             complaints.append(f"{path}: no promise of {DOCUMENT} names this test")
     return complaints
 

@@ -11,6 +11,7 @@ import file_length
 import kernel_headers
 import layering
 import no_leftovers
+import openapi
 import promises
 import readme_commands
 import signs
@@ -143,6 +144,11 @@ class Documents(TreeCase):
         self.write("docs/SECURITY.md", "| P1 | No file | tests/security/p99_none_test.cc |\n")
         self.assert_complains(promises.check, "does not exist")
         self.assert_complains(promises.check, "no promise")
+        self.write("tests/security/p32_tokens.py")
+        self.write("tests/security/live_server.py")
+        self.write("docs/SECURITY.md", "| P32 | No call | tests/security/p01_files_test.cc |\n")
+        self.assert_complains(promises.check, "p32_tokens.py: no promise")
+        self.assertFalse(any("live_server" in line for line in promises.check(self.root)))
         self.write("docs/SECURITY.md", "| P1 | No file | by hand |\n")
         self.assert_complains(promises.check, "names no test")
 
@@ -159,6 +165,31 @@ class Documents(TreeCase):
         self.assert_complains(readme_commands.check, "./dev fly")
         self.assert_complains(readme_commands.check, "caisson swim")
         self.assert_complains(readme_commands.check, "docs/none.md")
+
+
+class Contract(TreeCase):
+    OPERATION = ("{operationId: getThing, summary: A thing, x-caisson-scope: %s, parameters: [{name: id, in: path}, "
+                 "{name: deep, in: query}], responses: {'200': {}, '400': *e, '401': *e, '403': *e}}")
+
+    def write_both(self, scope="read", line='{Get, Need::Read, "/things/{id}", "getThing", "deep", get_thing},'):
+        self.write("api/openapi.yaml", "e: &e {content: {application/json: {}}}\npaths:\n  /things/{id}:\n    get: "
+                   + self.OPERATION % scope + "\n")
+        self.write("src/doors/rest/routes.cc", line + "\n")
+
+    def test_contract_and_table_agree(self):
+        self.write_both()
+        self.assert_content(openapi.check)
+
+    def test_each_way_they_differ(self):
+        self.write_both(scope="use")
+        self.assert_complains(openapi.check, "the scope is read in the table and use")
+        self.write_both(line='{Get, Need::Read, "/things/{id}", "getThing", "flat", get_thing},')
+        self.assert_complains(openapi.check, "the query parameters")
+        self.write_both(line='{Put, Need::Read, "/things/{id}", "getThing", "deep", get_thing},')
+        self.assert_complains(openapi.check, "GET /things/{id} is not in src")
+        self.assert_complains(openapi.check, "PUT /things/{id} is not in api")
+        self.write_both(scope="all")
+        self.assert_complains(openapi.check, "declares no x-caisson-scope")
 
 
 class Symbols(unittest.TestCase):

@@ -1,0 +1,240 @@
+"""Who dies when, and what goes on: the server, the launcher's worker, its keeper, the sandboxes."""
+
+import os
+import signal
+import subprocess
+import threading
+import unittest
+
+from harness import BIN, PATIENCE, Server, bytes_of, main, path_of, wait_for
+
+
+class Life(unittest.TestCase):
+    def serve(self, *flags, **more):
+        server = Server(*(flags or ("--open",)), **more)
+        self.addCleanup(server.close)
+        return server.start()
+
+    def ids(self, server):
+        return [one["id"] for one in server.get("/api/v1/sandboxes").json["sandboxes"]]
+
+    def in_background(self, call):
+        """A call that waits, and the list its answer will be in."""
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(call()))
+        thread.start()
+        self.addCleanup(thread.join, PATIENCE)
+        return thread, answers
+
+    def wait_for_exec(self, server, box, mark):
+        """Until a command inside has said that it runs."""
+        wait_for(lambda: server.get(path_of(box, f"stat//tmp/{mark}")).status == 200, f"{mark} inside")
+
+    def ended(self, server, box):
+        wait_for(lambda: server.get(path_of(box)).status == 404, "the end of the sandbox")
+
+    def end_reason(self, server, box):
+        rows = server.get(f"/api/v1/audit?sandbox={box}&action=sandbox.end").json["rows"]
+        return rows[0]["object"] if rows else None
+
+
+class ServerDies(Life):
+    def test_the_next_server_takes_everything_over(self):
+        server = self.serve(config="sandbox: {timeout_seconds: 500}\n")
+        boxes = [server.create(name=f"box{i}", labels={"n": str(i)}) for i in range(3)]
+        before = [server.get(path_of(box)).json for box in boxes]
+        wish = {"command": "i=0; echo first; while read line; do echo got $line; done; echo closed"}
+        process = server.post(path_of(boxes[0], "processes"), wish).json["id"]
+        output = path_of(boxes[0], "processes", process, "output")
+        with server.events("GET", output) as events:
+            self.assertEqual(bytes_of([next(events)]), b"first\n")
+        server.post(path_of(boxes[2], "pause"))
+        server.kill()
+        self.assertTrue(server.processes(), "the sandboxes live without a server")
+        server.start()
+        self.assertEqual(sorted(self.ids(server)), sorted(boxes))
+        after = [server.get(path_of(box)).json for box in boxes]
+        for old, new in zip(before[:2], after[:2]):
+            self.assertEqual(new.pop("expires_at")[:18], old.pop("expires_at")[:18])
+            self.assertEqual(new, old)
+        self.assertEqual(after[2]["state"], "paused")
+        self.assertEqual(server.post(path_of(boxes[2], "resume")).json["state"], "running")
+        # The process goes on: it is fed by the new server, and what the old one had seen can be read again.
+        answer = server.post(path_of(boxes[0], "processes", process, "input", close="true"), b"one\ntwo\n",
+                             headers={"Content-Type": "application/octet-stream"})
+        self.assertEqual(answer.status, 204, answer.body)
+        with server.events("GET", output) as events:
+            seen, end = events.until("exit")
+        self.assertEqual(bytes_of(seen), b"first\ngot one\ngot two\nclosed\n")
+        self.assertEqual(end.data["exit_code"], 0)
+        for box in boxes:
+            self.assertEqual(server.post(path_of(box, "exec"), {"command": "echo alive"}).json["stdout"], "alive\n")
+        self.assertTrue(server.get("/api/v1/audit/verify").json["intact"])
+        self.assertEqual(server.stop(), 0)
+        server.wait_until_clean()
+
+    def test_a_deadline_goes_on(self):
+        server = self.serve()
+        short = server.create(resource_limits={"timeout_seconds": 3})
+        long = server.create()
+        server.kill()
+        server.start()
+        self.ended(server, short)
+        self.assertEqual(server.get(path_of(long)).status, 200)
+
+    def test_a_second_server_is_refused(self):
+        server = self.serve()
+        box = server.create()
+        command = [BIN / "caisson", "serve", "--open", "--state-dir", server.state, "--listen", "127.0.0.1:0"]
+        again = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn(str(server.state), again.stderr)
+        self.assertNotIn("listening", again.stdout)
+        self.assertEqual(server.post(path_of(box, "exec"), {"command": "true"}).json["exit_code"], 0)
+
+
+class LauncherDies(Life):
+    def test_the_worker(self):
+        server = self.serve()
+        boxes = [server.create() for _ in range(2)]
+        wish = {"command": "touch /tmp/runs; sleep 1000"}
+        thread, answers = self.in_background(lambda: server.post(path_of(boxes[0], "exec"), wish))
+        self.wait_for_exec(server, boxes[0], "runs")
+        server.look()
+        os.kill(server.worker(), signal.SIGKILL)
+        thread.join(PATIENCE)
+        self.assertEqual(len(answers), 1, "the waiting call was not answered")
+        self.assertIn(answers[0].status, (410, 503), answers[0].body)
+        self.assertIn(answers[0].json["error"]["code"], ("Gone", "LauncherGone"))
+        for box in boxes:
+            self.ended(server, box)
+        made = []
+        wait_for(lambda: made.append(server.post("/api/v1/sandboxes", {})) or made[-1].status == 201, "a new sandbox")
+        for answer in made[:-1]:
+            self.assertEqual((answer.status, answer.json["error"]["code"]), (503, "LauncherGone"))
+        box = made[-1].json["id"]
+        self.assertEqual(server.post(path_of(box, "exec"), {"command": "echo new"}).json["stdout"], "new\n")
+        server.stop()
+        server.wait_until_clean()
+
+    def test_the_keeper_too(self):
+        server = self.serve()
+        box = server.create()
+        server.look()
+        keeper, worker = server.keeper(), server.worker()
+        os.kill(keeper, signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: server.get("/readyz").status == 503, "the server to notice")
+        for answer in (server.post("/api/v1/sandboxes", {}), server.get(path_of(box))):
+            self.assertEqual((answer.status, answer.json["error"]["code"]), (503, "LauncherGone"))
+        wait_for(lambda: self.ids(server) == [], "the end of its sandboxes")
+        self.assertEqual(server.get("/healthz").status, 200)
+        self.assertEqual(server.stop(), 0)
+        # What had no owner left is swept by the next one.
+        server.start()
+        box = server.create()
+        self.assertEqual(server.post(path_of(box, "exec"), {"command": "true"}).json["exit_code"], 0)
+        server.stop()
+        server.wait_until_clean()
+
+
+class Ending(Life):
+    def test_term_answers_who_waits_and_leaves_nothing(self):
+        server = self.serve()
+        boxes = [server.create() for _ in range(3)]
+        wish = {"command": "touch /tmp/runs; sleep 1000 & sleep 1000"}
+        thread, answers = self.in_background(lambda: server.post(path_of(boxes[0], "exec"), wish))
+        server.post(path_of(boxes[1], "processes"), {"command": "sleep 1000"})
+        server.post(path_of(boxes[2], "pause"))
+        self.wait_for_exec(server, boxes[0], "runs")
+        self.assertEqual(server.stop(), 0)
+        thread.join(PATIENCE)
+        self.assertEqual([answer.status for answer in answers], [410], answers)
+        server.wait_until_clean()
+
+    def test_drain_lets_a_command_finish(self):
+        server = self.serve("--open", "--drain", "60")
+        box = server.create()
+        wish = {"command": "touch /tmp/runs; while [ ! -e /tmp/go ]; do sleep 0.01; done; echo done"}
+        thread, answers = self.in_background(lambda: server.post(path_of(box, "exec"), wish))
+        self.wait_for_exec(server, box, "runs")
+        server.look()
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in server.log(), "the server's last words")
+        self.assertIsNone(server.process.poll())
+        self.assertEqual(server.put(path_of(box, "files//tmp/go"), b"").status, 200)
+        thread.join(PATIENCE)
+        self.assertEqual([(one.status, one.json["stdout"]) for one in answers], [(200, "done\n")])
+        self.assertEqual(server.process.wait(PATIENCE), 0)
+        server.process.stdout.close()
+        server.wait_until_clean()
+
+    def test_asked_twice_it_waits_no_longer(self):
+        server = self.serve("--open", "--drain", "600")
+        box = server.create()
+        wish = {"command": "touch /tmp/runs; sleep 1000"}
+        thread, answers = self.in_background(lambda: server.post(path_of(box, "exec"), wish))
+        self.wait_for_exec(server, box, "runs")
+        server.look()
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in server.log(), "the server's last words")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(PATIENCE), 0)
+        server.process.stdout.close()
+        thread.join(PATIENCE)
+        self.assertEqual([one.status for one in answers], [410])
+
+    def test_idle_and_timeout(self):
+        server = self.serve()
+        by_time = server.create(resource_limits={"timeout_seconds": 1})
+        idle = server.create(resource_limits={"idle_seconds": 1})
+        stays = server.create()
+        wait_for(lambda: set(self.ids(server)) == {stays}, "both ends")
+        self.assertIn("expired", self.end_reason(server, by_time))
+        self.assertIn("idle", self.end_reason(server, idle))
+
+    def test_a_running_command_is_not_idle(self):
+        server = self.serve()
+        box = server.create(resource_limits={"idle_seconds": 1})
+        answer = server.post(path_of(box, "exec"), {"command": "sleep 2.5; echo through"})
+        self.assertEqual((answer.status, answer.json.get("stdout")), (200, "through\n"), answer.body)
+        self.ended(server, box)
+
+
+class Settings(Life):
+    def test_max_concurrent(self):
+        server = self.serve(config="sandbox: {max_concurrent: 3}\n")
+        boxes = [server.create() for _ in range(3)]
+        answer = server.post("/api/v1/sandboxes", {})
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (429, "Exhausted"), answer.body)
+        self.assertIn("3", answer.json["error"]["message"])
+        self.assertEqual(server.delete(path_of(boxes[0])).status, 204)
+        server.create()
+
+    def test_reload(self):
+        server = self.serve(config="profiles: {one: {tools: [file_read]}}\n")
+        self.assertEqual(server.get(path_of(server.create(profile="one"))).json["tools"], ["file_read"])
+        changed = "profiles: {one: {tools: [file_list]}, two: {}}\nsandbox: {resource_limits: {memory_mb: 99}}\n"
+        server.configure(changed)
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "settings read again" in server.log(), "the reload")
+        self.assertEqual(server.get(path_of(server.create(profile="one"))).json["tools"], ["file_list"])
+        limits = server.get(path_of(server.create(profile="two"))).json["resource_limits"]
+        self.assertEqual(limits["memory_mb"], 99)
+        server.configure("profiles: {one: {colour: red}}\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "settings stay as they are" in server.log(), "the refusal")
+        self.assertEqual(server.get(path_of(server.create(profile="two"))).status, 200)
+
+    def test_the_server_has_no_privileges(self):
+        server = self.serve()
+        status = open(f"/proc/{server.process.pid}/status", encoding="utf-8").read()
+        fields = dict(line.split(":\t", 1) for line in status.split("\n") if ":\t" in line)
+        self.assertNotIn("0", fields["Uid"].split())
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(fields[name], 16), 0, name)
+        self.assertEqual(fields["NoNewPrivs"], "1")
+
+
+if __name__ == "__main__":
+    main()
