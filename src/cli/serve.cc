@@ -238,6 +238,8 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
                    "the server starts as root, makes its launcher, and drops every privilege; "
                    "there is no server for ordinary users yet");
   }
+  if (options.flags.grpc_listen)
+    return failure(Errc::Unsupported, "--grpc-listen: this server has no gRPC yet; leave it out");
   const std::string state_dir = options.settings.server.state_dir;
   const std::string program = TRY(find_server());
   const UniqueFd image = TRY(sys::open_at(AT_FDCWD, program, O_PATH));
@@ -245,8 +247,9 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   const ServerIdentity server = TRY(server_identity(options.settings.server.user, passwd));
   TRY(make_state_tree(state_dir, server));
   const UniqueFd lock = TRY(take_lock(state_dir));
-  TRY(ensure_launcher(state_dir, server, options.flags.orphan_grace_seconds));
+  // The addresses first: when one of them is taken, no launcher is left behind.
   const auto sockets = TRY(open_sockets(options, std::move(handed), server));
+  TRY(ensure_launcher(state_dir, server, options.flags.orphan_grace_seconds));
   HandOver hand_over;
   hand_over.lock = lock.get();
   hand_over.launcher_socket = engine::launcher_socket(state_dir);
