@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 namespace caisson::cli {
 
@@ -18,6 +19,13 @@ inline constexpr int kExitNotExecutable = 126;
 inline constexpr int kExitNotFound = 127;
 
 [[nodiscard]] int command(std::span<char*> arguments);
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // empty: not for people
+  int (*run)(std::span<char*>);
+};
+[[nodiscard]] std::span<const Command> commands();
 
 // args[0] is the command's own name.
 [[nodiscard]] int run_command(std::span<char*> args);

@@ -4,13 +4,13 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client_json.h"
 #include "cli/client_path.h"
 #include "cli/client_text.h"
+#include "policy/json_text.h"
 
 namespace caisson::cli {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kFollowEveryMs = 1000;
 
 // A fixed layout, not a table: rows come page by page, and their columns must not jump.
 std::string line_of(const boost::json::value& row) {
-  const std::string detail = boost::json::serialize(field_at(row, "detail"));
+  const std::string detail = policy::json_text(field_at(row, "detail"));
   std::string line =
       fmt::format("{:>6} {:<19.19} {:<7} {:<12} {:<26} {:<20} {}", count_at(row, "sequence"),
                   shown(text_at(row, "time")), shown(text_at(row, "outcome")),
@@ -31,7 +31,7 @@ std::string line_of(const boost::json::value& row) {
 }
 
 Result<void> print_row(const boost::json::value& row, bool json) {
-  return print_out(json ? boost::json::serialize(row) + "\n" : line_of(row));
+  return print_out(json ? policy::json_text(row) + "\n" : line_of(row));
 }
 
 // The sequence of the newest row is asked for even when none is to be shown: following starts

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client_session.h"
+#include "control/blocklist.h"
 #include "policy/settings/settings.h"
 #include "policy/yaml_tree.h"
 #include "sys/file.h"
@@ -13,10 +14,45 @@
 namespace caisson::cli {
 namespace {
 
+const policy::YamlNode* member(const policy::YamlNode* node, std::string_view name) {
+  if (node == nullptr) return nullptr;
+  for (std::size_t i = 0; i < node->keys.size(); ++i) {
+    if (node->keys[i].name == name) return &node->items[i];
+  }
+  return nullptr;
+}
+
+// Where the file says so, if it does: a variable may have said it instead.
+std::optional<policy::Position> place_of(const std::string& text, const std::string& pattern) {
+  const auto tree = policy::parse_yaml(text);
+  if (!tree) return std::nullopt;
+  const policy::YamlNode* list = member(member(&*tree, "sandbox"), "command_blocklist");
+  if (list == nullptr) return std::nullopt;
+  for (const policy::YamlNode& one : list->items) {
+    if (one.text == pattern) return one.at;
+  }
+  return std::nullopt;
+}
+
+// As the server would, at its start.
+Result<void> check_blocklist(const std::vector<std::string>& patterns, const std::string& text,
+                             const std::string& file) {
+  for (const std::string& pattern : patterns) {
+    const auto compiled = control::Blocklist::compile({pattern});
+    if (compiled) continue;
+    const auto at = place_of(text, pattern);
+    if (!at) return std::unexpected(compiled.error());
+    return std::unexpected(policy::invalid_at(*at, compiled.error().message).error().within(file));
+  }
+  (void)TRY(control::Blocklist::compile(patterns));
+  return {};
+}
+
 Result<policy::Settings> effective(const std::string& file, bool file_only) {
   policy::Settings settings;
+  std::string text;
   if (!file.empty()) {
-    const std::string text = TRY(sys::read_small(AT_FDCWD, file, policy::kCapabilityBytesMax));
+    text = TRY(sys::read_small(AT_FDCWD, file, policy::kCapabilityBytesMax));
     settings = TRY(policy::parse_settings(text, file));
   }
   if (!file_only) {
@@ -25,6 +61,7 @@ Result<policy::Settings> effective(const std::string& file, bool file_only) {
     TRY(policy::apply_environment(settings, variables));
   }
   TRY(policy::check_settings(settings));
+  TRY(check_blocklist(settings.sandbox.command_blocklist, text, file));
   return settings;
 }
 

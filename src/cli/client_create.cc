@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 
@@ -72,12 +75,31 @@ Result<boost::json::object> limits_of(const Words& words) {
   return limits;
 }
 
+// Whatever can be read to its end: a file, a pipe, /dev/fd/N of a shell's <(…).
+Result<std::string> read_local(const std::string& path, std::size_t max) {
+  const UniqueFd fd = TRY(sys::open_at(AT_FDCWD, path, O_RDONLY | O_NOCTTY));
+  std::string content;
+  std::array<char, 65536> piece{};
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return sys_failure("read " + policy::printable(path), errno);
+    if (got == 0) return content;
+    content.append(piece.data(), static_cast<std::size_t>(got));
+    if (content.size() > max) {
+      return failure(Errc::TooLarge, fmt::format("{}: the files together are larger than {} bytes; "
+                                                 "copy it by caisson cp",
+                                                 policy::printable(path), kCreateFileBytesMax));
+    }
+  }
+}
+
 Result<boost::json::object> files_of(const std::vector<std::string>& words) {
   boost::json::object files;
   std::size_t left = kCreateFileBytesMax;
   for (const std::string& word : words) {
     const auto [path, local] = TRY(pair_of("--file", word, "PATH=LOCALFILE"));
-    const std::string content = TRY_IN("--file", sys::read_small(AT_FDCWD, local, left));
+    const std::string content = TRY_IN("--file", read_local(local, left));
     if (!policy::is_utf8(content)) {
       return bad_field("--file", fmt::format("--file: {} is no UTF-8 text; copy it by caisson cp",
                                              policy::printable(local)));

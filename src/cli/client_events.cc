@@ -1,14 +1,13 @@
 // events: what happens to sandboxes, as it happens.
 #include <fmt/format.h>
 
-#include <boost/json/serialize.hpp>
-
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client_json.h"
 #include "cli/client_path.h"
 #include "cli/client_session.h"
 #include "cli/client_text.h"
+#include "policy/json_text.h"
 
 namespace caisson::cli {
 namespace {
@@ -23,7 +22,7 @@ Result<void> print_event(const ServerEvent& event, bool json) {
   if (!value) return {};
   std::string line = fmt::format("{:<19.19} {:<20} {:<26}", shown(text_at(*value, "time")),
                                  shown(text_at(*value, "type")), shown(text_at(*value, "sandbox")));
-  const std::string data = boost::json::serialize(field_at(*value, "data"));
+  const std::string data = policy::json_text(field_at(*value, "data"));
   if (data != "{}" && data != "null") line += " " + shown(data, 300);
   line.erase(line.find_last_not_of(' ') + 1);
   return print_out(line + "\n");

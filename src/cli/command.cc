@@ -13,12 +13,6 @@
 namespace caisson::cli {
 namespace {
 
-struct Command {
-  std::string_view name;
-  std::string_view summary;  // empty: not for people
-  int (*run)(std::span<char*>);
-};
-
 constexpr Command kCommands[] = {
     {"run", "run a command in a new sandbox", run_command},
     {"serve", "serve sandboxes over HTTP", serve_command},
@@ -71,6 +65,8 @@ void have_standard_descriptors() {
 }
 
 }  // namespace
+
+std::span<const Command> commands() { return kCommands; }
 
 int command(std::span<char*> arguments) {
   have_standard_descriptors();

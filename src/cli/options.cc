@@ -8,9 +8,25 @@
 
 namespace caisson::cli {
 
+namespace {
+
+std::function<void(const CLI::App&)>& witness() {
+  static std::function<void(const CLI::App&)> see;
+  return see;
+}
+
+}  // namespace
+
+Witness::Witness(std::function<void(const CLI::App&)> see) { witness() = std::move(see); }
+Witness::~Witness() { witness() = nullptr; }
+
 std::optional<int> parse(CLI::App& app, std::span<char*> args) {
   app.name(std::string("caisson ") + args[0]);
   app.set_version_flag("--version", "caisson " CAISSON_VERSION);
+  if (witness()) {
+    witness()(app);
+    return kExitOk;
+  }
   try {
     app.parse(static_cast<int>(args.size()), args.data());
   } catch (const CLI::CallForHelp&) {

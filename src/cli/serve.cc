@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/serve_launcher.h"
 #include "cli/serve_sockets.h"
+#include "control/idle_launcher.h"
 #include "engine/launcher/rendezvous.h"
 #include "engine/native/own_process.h"
 #include "sys/file.h"
@@ -231,6 +232,21 @@ Error become_server(const std::string& program, int image, std::vector<std::stri
   return sys_failure("start " + program + " as the server's user", errno).error();
 }
 
+// With the launcher there: the last steps before this process is the server. Returns only when one
+// of them failed.
+Result<void> hand_over(const ServeOptions& options, const ServerIdentity& server,
+                       const std::string& program, int image, const HandOver& things,
+                       std::span<const std::string> environment) {
+  TRY(ensure_launcher(options.settings.server.state_dir, server,
+                      options.flags.orphan_grace_seconds));
+  std::vector<int> kept = things.listeners;
+  kept.push_back(things.lock);
+  set_limits();
+  TRY_IN("drop privileges", engine::native::become_unprivileged(server.uid, server.gid));
+  return std::unexpected(
+      become_server(program, image, server_arguments(options, things), environment, kept));
+}
+
 Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
                    std::span<const std::string> environment) {
   if (::geteuid() != 0) {
@@ -247,19 +263,15 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   const ServerIdentity server = TRY(server_identity(options.settings.server.user, passwd));
   TRY(make_state_tree(state_dir, server));
   const UniqueFd lock = TRY(take_lock(state_dir));
-  // The addresses first: when one of them is taken, no launcher is left behind.
+  // The addresses first: when one of them is taken, no launcher is started at all.
   const auto sockets = TRY(open_sockets(options, std::move(handed), server));
-  TRY(ensure_launcher(state_dir, server, options.flags.orphan_grace_seconds));
-  HandOver hand_over;
-  hand_over.lock = lock.get();
-  hand_over.launcher_socket = engine::launcher_socket(state_dir);
-  for (const UniqueFd& socket : sockets) hand_over.listeners.push_back(socket.get());
-  std::vector<int> kept = hand_over.listeners;
-  kept.push_back(lock.get());
-  set_limits();
-  TRY_IN("drop privileges", engine::native::become_unprivileged(server.uid, server.gid));
-  return std::unexpected(
-      become_server(program, image.get(), server_arguments(options, hand_over), environment, kept));
+  HandOver things;
+  things.lock = lock.get();
+  things.launcher_socket = engine::launcher_socket(state_dir);
+  for (const UniqueFd& socket : sockets) things.listeners.push_back(socket.get());
+  auto failed = hand_over(options, server, program, image.get(), things, environment);
+  control::end_idle_launcher(things.launcher_socket);
+  return failed;
 }
 
 void add_options(CLI::App& app, ServeFlags& flags) {

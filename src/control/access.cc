@@ -11,7 +11,6 @@
 #include "control/access_guard.h"
 #include "control/access_token.h"
 #include "control/await_store.h"
-#include "store/digest.h"
 
 namespace caisson::control {
 namespace {
@@ -43,14 +42,17 @@ store::AuditEvent event_of(const Caller& who, std::string_view action, const std
   return event;
 }
 
-std::unexpected<Error> stranger(const char* message) {
-  return failure(Errc::Unauthenticated, message);
-}
+// Its words look at the credential and at the token's record.
+struct Refusal {
+  LoginFailure what;
+  Guess guess;
+  const char* message;
+};
 
 class StoredAccess final : public Access {
  public:
-  StoredAccess(store::Store& store, bool open, AccessClock clock)
-      : store_(store), open_(open), clock_(std::move(clock)) {}
+  StoredAccess(store::Store& store, bool open, AccessClock clock, SecretCheck check)
+      : store_(store), open_(open), clock_(std::move(clock)), check_(std::move(check)) {}
   ~StoredAccess() override { tell(guard_.drain()); }
   [[nodiscard]] Result<void> load();
 
@@ -64,7 +66,7 @@ class StoredAccess final : public Access {
  private:
   using Tokens = std::map<std::string, Token, std::less<>>;
 
-  [[nodiscard]] Result<Caller> judge(std::string_view credential, std::string_view peer);
+  [[nodiscard]] std::expected<Token*, Refusal> judge(std::string_view credential);
   void touch(Token& token, std::string_view peer);
   void tell(std::vector<store::AuditEvent> rows);
   void refuse(std::string_view peer, const LoginFailure& what, Guess guess);
@@ -75,6 +77,7 @@ class StoredAccess final : public Access {
   store::Store& store_;
   bool open_;
   AccessClock clock_;
+  SecretCheck check_;
   Tokens tokens_;
   std::size_t pending_ = 0;  // made, and not yet durable
   AccessGuard guard_;
@@ -116,22 +119,32 @@ Result<Caller> StoredAccess::authenticate(std::string_view credential, std::stri
   }
   const TimePoint now = clock_.now();
   tell(guard_.owed(now));
+  // Everybody is looked at, at the same cost: a good token works whatever its neighbour behind the
+  // same address has tried. Only failures are counted, and slowed.
+  const auto judged = judge(credential);
+  if (judged) {
+    touch(**judged, peer);
+    const TokenRecord& record = (*judged)->record;
+    return Caller{.tenant = record.tenant,
+                  .actor = record.id,
+                  .scopes = record.scopes,
+                  .max_sandboxes = record.max_sandboxes,
+                  .peer = std::string(peer),
+                  .request_id = ""};
+  }
+  const Refusal& refusal = judged.error();
   const seconds wait = guard_.blocked_for(peer, now);
-  if (wait > seconds(0)) {
+  if (refusal.guess == Guess::Counts && wait > seconds(0)) {
     refuse(peer, {.reason = "blocked", .token = "", .tenant = ""}, Guess::Counts);
     return failure(
         Errc::Exhausted,
         fmt::format("too many failed logins from here: try again in {} seconds", wait.count()));
   }
-  return judge(credential, peer);
+  refuse(peer, refusal.what, refusal.guess);
+  return failure(Errc::Unauthenticated, refusal.message);
 }
 
-Result<Caller> StoredAccess::judge(std::string_view credential, std::string_view peer) {
-  if (credential.empty()) {
-    refuse(peer, {.reason = "no token", .token = "", .tenant = ""}, Guess::Harmless);
-    return stranger(
-        "a token is wanted: send it as 'Authorization: Bearer TOKEN' or 'X-API-Key: TOKEN'");
-  }
+std::expected<Token*, Refusal> StoredAccess::judge(std::string_view credential) {
   const auto parsed = parse_credential(credential);
   const std::string_view secret =
       parsed ? parsed->secret : credential.substr(0, kCredentialBytesMax);
@@ -140,30 +153,30 @@ Result<Caller> StoredAccess::judge(std::string_view credential, std::string_view
   // An unknown id is hashed and compared all the same, with a hash that nothing has.
   const store::Digest nobody{};
   const bool known = found != tokens_.end();
-  const bool equal =
-      store::equal_in_constant_time(store::sha256(secret), known ? found->second.digest : nobody);
+  const bool equal = check_.equal(check_.hash(secret), known ? found->second.digest : nobody);
+  if (credential.empty()) {
+    return std::unexpected(Refusal{
+        {.reason = "no token", .token = "", .tenant = ""},
+        Guess::Harmless,
+        "a token is wanted: send it as 'Authorization: Bearer TOKEN' or 'X-API-Key: TOKEN'"});
+  }
   if (!known || !equal) {
-    refuse(peer, {.reason = parsed ? "unknown token" : "not a token", .token = id, .tenant = ""},
-           Guess::Counts);
-    return stranger("the token is not known here: check it, or have a new one made");
+    return std::unexpected(
+        Refusal{{.reason = parsed ? "unknown token" : "not a token", .token = id, .tenant = ""},
+                Guess::Counts,
+                "the token is not known here: check it, or have a new one made"});
   }
   Token& token = found->second;
   // Only who has the whole token hears that it was good once.
   const auto over = [&](const char* reason, const char* message) {
-    refuse(peer, {.reason = reason, .token = id, .tenant = token.record.tenant}, Guess::Counts);
-    return stranger(message);
+    return std::unexpected(Refusal{
+        {.reason = reason, .token = id, .tenant = token.record.tenant}, Guess::Counts, message});
   };
   if (token.record.revoked)
     return over("revoked token", "the token was withdrawn: have a new one made");
   if (token.record.expires && *token.record.expires <= clock_.wall())
     return over("expired token", "the token has expired: have a new one made");
-  touch(token, peer);
-  return Caller{.tenant = token.record.tenant,
-                .actor = token.record.id,
-                .scopes = token.record.scopes,
-                .max_sandboxes = token.record.max_sandboxes,
-                .peer = std::string(peer),
-                .request_id = ""};
+  return &token;
 }
 
 // At most one write a minute for a token, whoever uses it how often.
@@ -296,8 +309,9 @@ std::vector<TokenRecord> StoredAccess::list(const Caller& caller) const {
 
 }  // namespace
 
-Result<std::unique_ptr<Access>> Access::make(store::Store& store, bool open, AccessClock clock) {
-  auto access = std::make_unique<StoredAccess>(store, open, std::move(clock));
+Result<std::unique_ptr<Access>> Access::make(store::Store& store, bool open, AccessClock clock,
+                                             SecretCheck check) {
+  auto access = std::make_unique<StoredAccess>(store, open, std::move(clock), std::move(check));
   TRY(access->load());
   return access;
 }

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "control/caller.h"
+#include "store/digest.h"
 #include "store/store.h"
 
 namespace caisson::control {
@@ -56,6 +57,13 @@ struct AccessClock {
   std::function<store::WallTime()> wall = [] { return store::wall_now(); };
 };
 
+// How a secret is compared. For tests, which count: whatever is asked with, both are called once.
+struct SecretCheck {
+  std::function<store::Digest(std::string_view)> hash = store::sha256;
+  std::function<bool(const store::Digest&, const store::Digest&)> equal =
+      store::equal_in_constant_time;
+};
+
 // Lives on the I/O thread, and not longer than the store.
 class Access {
  public:
@@ -63,7 +71,8 @@ class Access {
   // Loads the tokens. `open`: nobody needs one, every caller is the tenant "default" with all
   // scopes; the door sees to it that only this machine can reach such a server.
   [[nodiscard]] static Result<std::unique_ptr<Access>> make(store::Store& store, bool open,
-                                                            AccessClock clock = {});
+                                                            AccessClock clock = {},
+                                                            SecretCheck check = {});
 
   // `credential` is what stood behind Bearer or in X-API-Key; empty when there was none.
   [[nodiscard]] virtual Result<Caller> authenticate(std::string_view credential,

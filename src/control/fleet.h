@@ -37,6 +37,7 @@ inline constexpr std::size_t kLabelsMax = 32;
 inline constexpr std::size_t kArgumentsMax = 1024;
 inline constexpr std::size_t kCommandBytesMax = 128UL * 1024;  // a kernel takes no longer argument
 inline constexpr std::uint32_t kOutputBytesDefault = 1024 * 1024;
+inline constexpr std::uint32_t kOutputBytesMin = 4096;
 inline constexpr std::uint32_t kOutputBytesMax = 8 * 1024 * 1024;
 inline constexpr std::string_view kWorkspace = "/workspace";
 

@@ -1,9 +1,8 @@
 // The audit row of each call, and the record of a sandbox.
-#include <boost/json/serialize.hpp>
-
 #include "control/await_store.h"
 #include "control/fleet_impl.h"
 #include "control/text.h"
+#include "policy/json_text.h"
 
 namespace caisson::control {
 namespace {
@@ -26,7 +25,7 @@ void Audited::judge(const Error* error) {
     detail["error"] = to_string(error->code);
     detail["message"] = cut_text(error->message, kMessageBytesMax);
   }
-  if (!detail.empty()) row.detail = boost::json::serialize(detail);
+  if (!detail.empty()) row.detail = policy::json_text(detail);
 }
 
 Audited::~Audited() {
@@ -34,7 +33,7 @@ Audited::~Audited() {
   if (written_ || !fleet) return;
   if (row.detail.empty()) {
     detail["error"] = "Abandoned";
-    row.detail = boost::json::serialize(detail);
+    row.detail = policy::json_text(detail);
   }
   store::Store::Batch batch;
   batch.audit.push_back(std::move(row));

@@ -16,8 +16,6 @@ namespace caisson::control {
 namespace {
 
 constexpr int kSignalBase = 128;
-constexpr std::uint32_t kOutputBytesMin = 4096;
-constexpr std::size_t kProcessNameBytesMax = 256;
 constexpr int kSignalMax = 64;
 
 std::string field(std::string_view prefix, std::string_view name) {

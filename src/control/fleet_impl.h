@@ -34,6 +34,7 @@
 namespace caisson::control {
 
 inline constexpr std::size_t kAuditTextBytesMax = 4096;
+inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
 inline constexpr milliseconds kPortConnectTimeout{5'000};
 
 class FleetImpl;
@@ -240,6 +241,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> destroy_now(Caller caller, SandboxPtr sandbox);
   awaitable<Result<SandboxView>> freeze_or_thaw(Caller caller, SandboxPtr sandbox, bool freeze);
   awaitable<Result<void>> rejoin(SandboxPtr sandbox);
+  awaitable<void> recall_commands(SandboxPtr sandbox);
   awaitable<Result<UniqueFd>> connect_inside(std::string id, int family, std::uint16_t port);
 
   // fleet_create.cc

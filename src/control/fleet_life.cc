@@ -65,13 +65,10 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.workdir = sandbox.kept.workdir;
   out.labels = sandbox.kept.labels;
   out.created = sandbox.created;
-  if (sandbox.limits.life_us != 0) {
-    // The monotonic clock decides; what a person reads follows from it.
-    const auto left = sandbox.started +
-                      microseconds(static_cast<std::int64_t>(sandbox.limits.life_us)) -
-                      Clock::now();
-    out.expires = store::wall_now() + duration_cast<microseconds>(left).count();
-  }
+  // The launcher's monotonic clock decides. What a person reads is counted from the record, so that
+  // it is the same at every look and to the next server.
+  if (sandbox.limits.life_us != 0)
+    out.expires = sandbox.created + static_cast<store::WallTime>(sandbox.limits.life_us);
   out.idle_seconds = sandbox.kept.idle_seconds;
   out.record = sandbox.record;
   out.end_reason = sandbox.end_reason;
@@ -301,7 +298,7 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_port(const Caller& caller, std::s
       result = co_await connect_inside(sandbox->id, AF_INET6, port);
     if (!result && result.error().code == Errc::NotFound)
       result = std::unexpected(
-          Error{Errc::NotFound, "port: nothing listens on port " + std::to_string(port) + " inside",
+          Error{Errc::Protocol, "port: nothing listens on port " + std::to_string(port) + " inside",
                 0, "port"});
   }
   if (!result && sandbox->state == State::Ended)

@@ -2,10 +2,12 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <boost/json/parse.hpp>
 #include <unordered_map>
 
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
+#include "control/text.h"
 #include "engine/host/parse.h"
 #include "sys/file.h"
 
@@ -151,7 +153,36 @@ awaitable<Result<void>> FleetImpl::rejoin(SandboxPtr sandbox) {
                                                    joined->nonce, options);
   if (!guest) co_return std::unexpected(guest.error());
   sandbox->guest = *guest;
+  co_await recall_commands(sandbox);
   co_return Result<void>();
+}
+
+// init knows a process by the name of its program; what was asked for stands in the audit. Only
+// processes that are there now count: what the guest does not tell is simply not remembered.
+awaitable<void> FleetImpl::recall_commands(SandboxPtr sandbox) {
+  store::AuditQuery query;
+  query.tenant = sandbox->tenant;
+  query.sandbox = sandbox->id;
+  query.action = "process.start";
+  query.outcome = store::Outcome::Allowed;
+  query.before = INT64_MAX;
+  query.limit = store::kPageRowsMax;
+  const auto rows = store_.audit(query);
+  if (!rows || rows->empty()) co_return;
+  const auto there = co_await sandbox->guest->processes();
+  if (!there) co_return;
+  for (const store::AuditRow& one : *rows) {
+    boost::system::error_code wrong;
+    const auto detail = boost::json::parse(one.event.detail, wrong);
+    const auto* number = wrong                ? nullptr
+                         : detail.is_object() ? detail.get_object().if_contains("process")
+                                              : nullptr;
+    if (number == nullptr || !number->is_int64()) continue;
+    const auto id = static_cast<std::uint32_t>(number->get_int64());
+    // The newest row of an id comes first, and stays.
+    if (std::ranges::find(*there, id, &engine::GuestProcess::id) != there->end())
+      sandbox->commands.try_emplace(id, cut_text(one.event.object, kProcessNameBytesMax));
+  }
 }
 
 void FleetImpl::launcher_lost() {

@@ -372,7 +372,7 @@ TEST_F(FleetTest, APortInsideIsReachedOrNotThere) {
   const std::uint16_t port = ntohs(address.sin_port);
   const auto refused = run(fleet_->connect_port(me_, id, port));  // bound, but nobody listens
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::NotFound);
+  EXPECT_EQ(refused.error().code, Errc::Protocol);
   EXPECT_EQ(refused.error().field, "port");
   ASSERT_EQ(::listen(listener.get(), 1), 0);
   const auto connected = run(fleet_->connect_port(me_, id, port));

@@ -16,8 +16,8 @@ bool is_control(char c) {
 std::unexpected<Error> climbs(std::string_view field) {
   return std::unexpected(Error{Errc::Denied,
                                std::string(field) +
-                                   ": '..' leads out of the folder it starts from; name the path "
-                                   "from the root instead",
+                                   ": holds '..'; name the path from the workspace or from the "
+                                   "root, without it",
                                0, std::string(field)});
 }
 
@@ -38,13 +38,8 @@ Result<std::string> guest_path(std::string_view text, std::string_view base,
     at = end + 1;
     if (part.empty() || part == ".") continue;
     if (part.size() > kNameBytesMax) return wrong("holds a name longer than 255 bytes");
-    if (part != "..") {
-      parts.push_back(part);
-    } else if (parts.empty()) {
-      return climbs(field);
-    } else {
-      parts.pop_back();
-    }
+    if (part == "..") return climbs(field);
+    parts.push_back(part);
   }
   std::string out = text.front() == '/' ? std::string() : std::string(base);
   if (out == "/") out.clear();

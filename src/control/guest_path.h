@@ -11,9 +11,9 @@ namespace caisson::control {
 
 inline constexpr std::size_t kPathBytesMax = 4000;
 
-// Absolute and in one spelling. A relative path is below `base` and stays there: with ".." it may
-// not climb out, as an absolute one may not climb above the root (Denied). NUL, control characters
-// and over-long paths are InvalidArgument. Both name `field`.
+// Absolute and in one spelling. A relative path is below `base`. Every ".." is Denied, also one
+// that would stay inside: where it leads depends on links that only the guest's kernel sees. NUL,
+// control characters and over-long paths are InvalidArgument. Both name `field`.
 [[nodiscard]] Result<std::string> guest_path(std::string_view text, std::string_view base,
                                              std::string_view field);
 

@@ -14,8 +14,9 @@ Errc refusal(std::string_view text) {
 }
 
 TEST(GuestPath, NoPathClimbsOut) {
-  for (const std::string_view text : {"..", "../etc/passwd", "a/../../b", "/..", "/../etc",
-                                      "/a/../../b", "./../x", "a/b/../../../c"}) {
+  for (const std::string_view text :
+       {"..", "../etc/passwd", "a/../../b", "/..", "/../etc", "/a/../../b", "./../x",
+        "a/b/../../../c", "a/../b", "a/..", "/a/../b", "/workspace/.."}) {
     EXPECT_EQ(refusal(text), Errc::Denied) << text;
   }
 }
@@ -34,7 +35,6 @@ TEST(GuestPath, OneSpelling) {
   EXPECT_EQ(path("a"), "/workspace/a");
   EXPECT_EQ(path("."), "/workspace");
   EXPECT_EQ(path("a//b/./c/"), "/workspace/a/b/c");
-  EXPECT_EQ(path("a/../b"), "/workspace/b");
   EXPECT_EQ(path("/"), "/");
   EXPECT_EQ(path("//etc///passwd"), "/etc/passwd");
   EXPECT_EQ(path("..a"), "/workspace/..a");

@@ -30,6 +30,7 @@ struct FleetOptions {
   std::size_t max_concurrent = 64;
   std::size_t max_per_tenant = 0;       // 0: no limit beside max_concurrent
   LimitWish limits = default_limits();  // a timeout_seconds of 0 is no end
+  std::string image = "host";           // of a sandbox whose wish and profile name none
   std::vector<std::string> tools = all_tools();
   std::map<std::string, CreateWish> profiles;
   std::vector<std::string> command_blocklist = default_blocklist();  // in RE2's language

@@ -53,12 +53,15 @@ Result<void> check_labels(const std::map<std::string, std::string>& labels) {
 }
 
 // What does not exist yet is said by name, never left out in silence.
+Result<void> check_image(const std::string& image) {
+  if (image == "host") return {};
+  return unsupported("base_image",
+                     fmt::format("base_image is '{}': this version has only 'host', the programs "
+                                 "of this machine",
+                                 cut_text(image, 200)));
+}
+
 Result<void> check_features(const CreateWish& wish) {
-  if (wish.image && *wish.image != "host")
-    return unsupported("base_image",
-                       fmt::format("base_image is '{}': this version has only 'host', the "
-                                   "programs of this machine",
-                                   cut_text(*wish.image, 200)));
   if (wish.tier && *wish.tier != "native")
     return unsupported("tier", fmt::format("tier is '{}': this version has only 'native'",
                                            cut_text(*wish.tier, 64)));
@@ -109,8 +112,11 @@ Result<std::vector<std::pair<std::string, std::string>>> check_files(const Creat
   for (const auto& [path, content] : wish.files) {
     const std::string field = "files." + cut_text(path, 200);
     std::string absolute = TRY(guest_path(path, kWorkspace, field));
-    if (!engine::is_below(absolute, kWorkspace) || absolute == kWorkspace)
-      return bad_field(field, field + ": want a path below /workspace");
+    if (absolute == kWorkspace)
+      return bad_field(field, field + ": is the workspace itself, want a path below it");
+    if (!engine::is_below(absolute, kWorkspace))
+      return std::unexpected(
+          Error{Errc::Denied, field + ": want a path below /workspace", 0, field});
     bytes += content.size();
     if (bytes > kFileTextBytesMax)
       return std::unexpected(Error{Errc::TooLarge,
@@ -176,6 +182,7 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   const CreateWish* profile = TRY(find_profile(wish, options));
   TRY(check_features(wish));
   TRY(check_features(*profile));
+  TRY(check_image(wish.image.value_or(profile->image.value_or(options.image))));
   TRY(check_name(wish.name));
   TRY(check_labels(wish.labels));
   TRY(check_limits(wish.limits));

@@ -43,6 +43,24 @@ TEST(SandboxSpec, WhatDoesNotExistYetIsUnsupportedByName) {
   EXPECT_EQ(refusal(wish([](auto& w) { w.tools = {"http_request"}; })), missing("tools"));
 }
 
+TEST(SandboxSpec, TheServersImageIsForWhoNamesNone) {
+  FleetOptions options;
+  options.image = "python:3";
+  options.profiles["own"].image = "host";
+  EXPECT_EQ(plan_sandbox({}, options).error().code, Errc::Unsupported);
+  EXPECT_TRUE(plan_sandbox(wish([](auto& w) { w.image = "host"; }), options));
+  EXPECT_TRUE(plan_sandbox(wish([](auto& w) { w.profile = "own"; }), options));
+  options.image = "host";
+  options.profiles["own"].image = "python:3";
+  EXPECT_EQ(plan_sandbox(wish([](auto& w) { w.profile = "own"; }), options).error().field,
+            "base_image");
+  EXPECT_TRUE(plan_sandbox(wish([](auto& w) {
+                             w.profile = "own";
+                             w.image = "host";
+                           }),
+                           options));
+}
+
 TEST(SandboxSpec, BadInputNamesItsField) {
   EXPECT_EQ(refusal(wish([](auto& w) { w.profile = "none"; })), bad("profile"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.name = "Bad Name"; })), bad("name"));
@@ -56,7 +74,7 @@ TEST(SandboxSpec, BadInputNamesItsField) {
   EXPECT_EQ(refusal(wish([](auto& w) { w.environment = {{"1A", "c"}}; })), bad("env.1A"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.labels = {{"", "x"}}; })), bad("labels."));
   EXPECT_EQ(refusal(wish([](auto& w) { w.files = {{"/etc/passwd", "x"}}; })),
-            bad("files./etc/passwd"));
+            (Refusal{Errc::Denied, "files./etc/passwd"}));
   EXPECT_EQ(refusal(wish([](auto& w) { w.files = {{".", "x"}}; })), bad("files.."));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <span>
 
+#include "control/idle_launcher.h"
 #include "main/server_life.h"
 #include "main/server_options.h"
 #include "sys/process.h"
@@ -20,6 +21,8 @@ int main(int argc, char** argv) {
     return *done;
   const auto served = caisson::server::serve(flags);
   if (served) return 0;
+  // It came to life for this start alone, unless sandboxes of an earlier server are in it.
+  caisson::control::end_idle_launcher(flags.launcher_socket);
   fmt::print(stderr, "caisson serve: {}\n", served.error().message);
   return served.error().code == caisson::Errc::InvalidArgument ? 2 : 1;
 }

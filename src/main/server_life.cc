@@ -112,7 +112,7 @@ class ServerLife {
     fmt::print(stderr,
                "try:\n\n  curl -s -X POST {}/api/v1/sandboxes -H 'Authorization: Bearer {}' \\\n"
                "    -H 'Content-Type: application/json' -d '{{}}'\n\n",
-               url_of(bound_.front()), made->secret);
+               curl_target(bound_.front()), made->secret);
     co_return Result<void>();
   }
 

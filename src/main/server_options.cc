@@ -91,6 +91,7 @@ control::FleetOptions fleet_options(const policy::Settings& settings) {
   options.max_per_tenant = static_cast<std::size_t>(said.max_per_tenant);
   options.limits = limits_of(said.limits);
   if (said.idle_seconds > 0) options.limits.idle_seconds = said.idle_seconds;
+  options.image = said.default_image;
   options.tools = said.tools;
   options.exec_timeout_seconds = said.exec_timeout_seconds;
   options.command_blocklist = said.command_blocklist;
@@ -164,6 +165,14 @@ std::string url_of(const policy::ListenAddress& address) {
       break;
   }
   return "http://" + address.host + ":" + std::to_string(address.port);
+}
+
+std::string curl_target(const policy::ListenAddress& address) {
+  if (address.family != policy::ListenAddress::Family::Unix) return url_of(address);
+  std::string quoted = "'";
+  for (const char letter : address.host)
+    quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return "--unix-socket " + quoted + "' http://localhost";
 }
 
 }  // namespace caisson::server

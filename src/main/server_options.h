@@ -43,5 +43,7 @@ struct ServerFlags {
 [[nodiscard]] Result<policy::ListenAddress> bound_address(int socket);
 // "http://127.0.0.1:8080", "unix:/run/api.sock".
 [[nodiscard]] std::string url_of(const policy::ListenAddress& address);
+// The same as words for curl, which takes a unix socket apart from the URL.
+[[nodiscard]] std::string curl_target(const policy::ListenAddress& address);
 
 }  // namespace caisson::server

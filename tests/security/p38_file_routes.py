@@ -12,7 +12,7 @@ import live_server
 from live_server import Attack
 
 SECRET = "host-canary-" + os.urandom(8).hex()
-SWAPS = 2000
+SWAPS = 10_000  # calls in all, while the guest exchanges the two
 EXCHANGE = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

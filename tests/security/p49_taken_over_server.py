@@ -46,12 +46,12 @@ def limits(memory=64 * MIB, processes=32, cpu=500, disk=16 * MIB):
     return struct.pack("<QIIQQQQI", memory, processes, cpu, 0, 60_000_000, disk, 1000, 256)
 
 
-def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000):
+def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000, profile=0):
     return b"".join([
         string(box), string(hostname), bytes([0, 0, 0]),
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
-        bounds or limits(), struct.pack("<IIIB", uid, gid, 0, 1)])
+        bounds or limits(), struct.pack("<IIIB", uid, gid, profile, 1)])
 
 
 class Launcher:
@@ -183,6 +183,21 @@ class TakenOverServer(Attack):
                 self.refused(LAUNCH, launch(folders=[("/mnt", mode)]), "folders", open_folders=[folder])
         self.refused(LAUNCH, launch(folders=[("/mnt", 2)]))  # promised and not sent
         self.refused(LAUNCH, launch(), open_folders=["/usr"])  # sent and not named
+
+    def test_no_filter_is_relaxed_unless_root_says_so(self):
+        """The bit that lets processes of a sandbox trace each other."""
+        debug, no_spawn = 1, 2
+        for profile in (debug, debug | no_spawn):
+            self.refused(LAUNCH, launch(profile=profile), "debug")
+        ceiling = self.server.state / "launcher" / "ceiling"
+        ceiling.write_text("debug yes\n", encoding="ascii")
+        ceiling.chmod(0o600)
+        box = "o" * 26
+        self.assertFalse(self.ask(LAUNCH, launch(box, profile=debug))[0])
+        self.assertFalse(self.ask(DESTROY, string(box))[0])
+        ceiling.unlink()
+        self.assertFalse(self.ask(LAUNCH, launch(box, profile=no_spawn))[0])
+        self.assertFalse(self.ask(DESTROY, string(box))[0])
 
     def test_no_limit_beyond_the_ceiling(self):
         ceiling = self.server.state / "launcher" / "ceiling"

@@ -1,7 +1,9 @@
 """The tools API, as a client that was written for Cagebox sees it."""
 
+import json
 import os
 import subprocess
+import tempfile
 import unittest
 
 from api_case import ApiCase
@@ -106,7 +108,7 @@ class Sandboxes(ApiCase):
         for path in ("../out", "/etc/passwd", "a/../../out", "/workspace/../etc/x"):
             with self.subTest(path=path):
                 answer = self.server.post("/api/v1/sandboxes", {"files": {path: "x"}})
-                self.assertIn(answer.status, (400, 403), answer.body)
+                self.refused(answer, 403, "Denied", f"files.{path}")
 
     def test_what_does_not_exist_yet_is_unsupported(self):
         wishes = [
@@ -186,7 +188,18 @@ class Tools(ApiCase):
         box = self.create(files={"x": "1"})
         for tool, more in (("file_read", {}), ("file_write", {"content": ""}), ("file_list", {})):
             self.refused(self.tool(box, tool, path="../etc/passwd", **more), 403, "Denied", "arguments.path")
-        self.refused(self.server.get(path_of(box, "files/%2e%2e/%2e%2e/etc/shadow")), 400, "InvalidArgument", "path")
+        for path in ("%2e%2e/%2e%2e/etc/shadow", "a/../x", "/workspace/../etc/passwd", "a%2f..%2f..%2fb", ".."):
+            for method, route in (("GET", "files"), ("PUT", "files"), ("DELETE", "files"), ("GET", "stat"),
+                                  ("GET", "list"), ("GET", "archive"), ("PUT", "archive"), ("GET", "watch")):
+                with self.subTest(method=method, route=route, path=path):
+                    body = b"" if method == "PUT" else None
+                    answer = self.server.request(method, path_of(box, route) + "/" + path, body)
+                    self.refused(answer, 403, "Denied", "path")
+        for route, wish, field in (("mkdir", {"path": "../x"}, "path"), ("move", {"from": "x", "to": "../x"}, "to"),
+                                   ("move", {"from": "../x", "to": "x"}, "from"),
+                                   ("exec", {"command": "true", "workdir": ".."}, "workdir")):
+            with self.subTest(route=route, wish=wish):
+                self.refused(self.server.post(path_of(box, route), wish), 403, "Denied", field)
         # The second wall: a link inside leads to the sandbox's own root, never to the host's.
         self.result(box, "shell_exec", command="ln -s /../../../../etc/hostname /workspace/link; ln -s / root")
         inside = self.result(box, "shell_exec", command="cat /etc/hostname 2>&1")["stdout"]
@@ -258,6 +271,57 @@ class Tools(ApiCase):
         write = "for d in /workspace /tmp /run; do echo y > $d/f && cat $d/f; done"
         out = self.result(box, "shell_exec", command=write)
         self.assertEqual(out["stdout"], "y\ny\ny\n")
+
+
+class Curl(ApiCase):
+    """The routes of the contract, typed at a shell. The last line of each output is the status."""
+
+    def curl(self, *words, data=None):
+        command = ["curl", "-sS", "-w", "\n%{http_code}", *words]
+        if data is not None:
+            command += ["-H", "Content-Type: application/json", "-d", data]
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+        body, _, status = done.stdout.rpartition(b"\n")
+        return int(status), body
+
+    def test_every_route(self):
+        url = f"http://localhost:{self.server.port}"
+        api = f"{url}/api/v1/sandboxes"
+        self.assertEqual(self.curl(f"{url}/healthz")[0], 200)
+        tools = {one["name"] for one in json.loads(self.curl(f"{url}/api/v1/tools")[1])["tools"]}
+        self.assertEqual(len(tools), 5)
+        wish = """{"tools": ["shell_exec", "file_read", "file_write", "file_list"],
+                   "files": {"main.py": "print(42)\\n"}, "network": {"mode": "none"},
+                   "resource_limits": {"cpu": 0.5, "memory_mb": 256, "timeout_seconds": 60}}"""
+        status, body = self.curl("-X", "POST", api, data=wish)
+        self.assertEqual(status, 201, body)
+        box = json.loads(body)["id"]
+        self.addCleanup(self.server.delete, path_of(box))
+        self.assertEqual([one["id"] for one in json.loads(self.curl(api)[1])["sandboxes"]], [box])
+        self.assertEqual(json.loads(self.curl(f"{api}/{box}")[1])["state"], "running")
+        calls = [
+            ('{"tool": "shell_exec", "arguments": {"command": "cat main.py"}}', "stdout", "print(42)\n"),
+            ('{"tool": "file_write", "arguments": {"path": "a/b.txt", "content": "x"}}', "bytes_written", 1),
+            ('{"tool": "file_read", "arguments": {"path": "/workspace/a/b.txt"}}', "content", "x"),
+            ('{"tool": "file_list", "arguments": {"path": ".", "recursive": true}}', "path", "/workspace"),
+        ]
+        for call, key, value in calls:
+            status, body = self.curl("-X", "POST", f"{api}/{box}/tools/execute", data=call)
+            self.assertEqual((status, json.loads(body)["result"][key]), (200, value), body)
+        denied = '{"tool": "http_request", "arguments": {"method": "GET", "url": "http://example.com/"}}'
+        self.assertEqual(self.curl("-X", "POST", f"{api}/{box}/tools/execute", data=denied)[0], 501)
+        with tempfile.NamedTemporaryFile() as upload:
+            upload.write(os.urandom(3_000_000))
+            upload.flush()
+            self.assertEqual(self.curl("-T", upload.name, f"{api}/{box}/files/up.bin")[0], 200)
+            body = ("--data-binary", f"@{upload.name}")
+            self.assertEqual(self.curl("-X", "PUT", *body, f"{api}/{box}/files/again.bin")[0], 200)
+            with open(upload.name, "rb") as sent:
+                self.assertEqual(self.curl(f"{api}/{box}/files/up.bin"), (200, sent.read()))
+        rows = json.loads(self.curl(f"{api}/{box}/logs")[1])["rows"]
+        self.assertEqual(rows[0]["action"], "sandbox.create")
+        self.assertEqual(self.curl("-X", "DELETE", f"{api}/{box}")[0], 204)
+        self.assertEqual(self.curl(f"{api}/{box}")[0], 404)
 
 
 class Configured(ApiCase):

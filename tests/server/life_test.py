@@ -55,8 +55,9 @@ class ServerDies(Life):
         self.assertEqual(sorted(self.ids(server)), sorted(boxes))
         after = [server.get(path_of(box)).json for box in boxes]
         for old, new in zip(before[:2], after[:2]):
-            self.assertEqual(new.pop("expires_at")[:18], old.pop("expires_at")[:18])
-            self.assertEqual(new, old)
+            self.assertEqual(new, old)  # expires_at too, to the microsecond
+        listed = server.get(path_of(boxes[0], "processes")).json["processes"]
+        self.assertEqual([one["command"] for one in listed], [wish["command"]])
         self.assertEqual(after[2]["state"], "paused")
         self.assertEqual(server.post(path_of(boxes[2], "resume")).json["state"], "running")
         # The process goes on: it is fed by the new server, and what the old one had seen can be read again.
@@ -91,6 +92,72 @@ class ServerDies(Life):
         self.assertIn(str(server.state), again.stderr)
         self.assertNotIn("listening", again.stdout)
         self.assertEqual(server.post(path_of(box, "exec"), {"command": "true"}).json["exit_code"], 0)
+
+
+class FailedStart(Life):
+    """A start that comes to nothing leaves nothing, but never takes away what an earlier server left."""
+
+    def fails(self, server, *flags, word="", **env):
+        command = [BIN / "caisson", "serve", "--open", "--state-dir", server.state, "--listen", "127.0.0.1:0", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False,
+                              env=os.environ | env)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn("listening", done.stdout)
+        self.assertIn(word, done.stderr)
+
+    def broken(self):
+        """A state directory whose record is no database."""
+        server = Server("--open")
+        self.addCleanup(server.close)
+        own = server.state / "server"
+        own.mkdir(parents=True)
+        (own / "caisson.db").write_bytes(b"this is no database, but long enough to be looked at" * 100)
+        (own / "caisson.db").chmod(0o666)
+        return server
+
+    def test_a_record_that_cannot_be_read(self):
+        server = self.broken()
+        self.fails(server, word="the record")
+        wait_for(lambda: not server.launchers(), "the end of the launcher")
+        server.wait_until_clean()
+
+    def test_settings_that_only_root_can_read(self):
+        server = Server("--open", config="sandbox: {max_concurrent: 3}\n")
+        self.addCleanup(server.close)
+        (server.folder / "caisson.yaml").chmod(0o600)
+        self.fails(server, "--config", str(server.folder / "caisson.yaml"), word="caisson.yaml")
+        wait_for(lambda: not server.launchers(), "the end of the launcher")
+
+    def test_a_server_that_is_no_program(self):
+        server = Server("--open")
+        self.addCleanup(server.close)
+        wrong = server.folder / "caissond"
+        wrong.write_bytes(b"\x7fELF and then nothing of use")
+        wrong.chmod(0o755)
+        self.fails(server, word="caissond", CAISSON_SERVER_PROGRAM=str(wrong))
+        wait_for(lambda: not server.launchers(), "the end of the launcher")
+        self.fails(server, word="is not there", CAISSON_SERVER_PROGRAM=str(server.folder / "none"))
+        self.assertEqual(server.launchers(), [])
+
+    def test_sandboxes_of_an_earlier_server_outlive_it(self):
+        server = self.serve()
+        box = server.create()
+        server.post(path_of(box, "exec"), {"command": "echo kept > kept"})
+        server.kill()
+        launchers = server.launchers()
+        wrong = server.folder / "caissond"
+        wrong.write_bytes(b"\x7fELF and then nothing of use")
+        wrong.chmod(0o755)
+        self.fails(server, word="caissond", CAISSON_SERVER_PROGRAM=str(wrong))
+        record = server.state / "server" / "caisson.db"
+        record.rename(record.with_suffix(".away"))
+        record.mkdir()
+        self.fails(server, word="the record")
+        record.rmdir()
+        record.with_suffix(".away").rename(record)
+        self.assertEqual(sorted(server.launchers()), sorted(launchers))
+        server.start()
+        self.assertEqual(server.get(path_of(box, "files/kept")).body, b"kept\n")
 
 
 class LauncherDies(Life):

@@ -21,7 +21,7 @@ awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWr
 }
 
 awaitable<Result<void>> download_archive(Call& call) {
-  const auto path = guest_path("path", call.match.tail);
+  const auto path = folder_path(call);
   if (!path) co_return std::unexpected(path.error());
   auto bytes = co_await call.fleet().tar_out(call.caller, call.id(), *path);
   if (!bytes) co_return std::unexpected(bytes.error());
@@ -40,7 +40,7 @@ awaitable<Result<void>> download_archive(Call& call) {
 }
 
 awaitable<Result<void>> upload_archive(Call& call) {
-  const auto path = guest_path("path", call.match.tail);
+  const auto path = folder_path(call);
   if (!path) co_return std::unexpected(path.error());
   auto writer = co_await call.fleet().tar_in(call.caller, call.id(), *path);
   if (!writer) co_return std::unexpected(writer.error());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "control/guest_path.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/text.h"
 #include "policy/json_text.h"
@@ -100,24 +101,14 @@ Result<std::uint32_t> process_of(const Call& call) {
   return static_cast<std::uint32_t>(**id);
 }
 
+// The same judgement as for every other path, before a handler does anything with it.
 Result<std::string> guest_path(std::string_view field, std::string_view text) {
-  constexpr std::size_t kPathBytesMax = 4096;
-  if (text.size() > kPathBytesMax) {
-    return bad_field(std::string(field),
-                     fmt::format("{} has {} bytes: at most {}", field, text.size(), kPathBytesMax));
-  }
-  if (text.find('\0') != std::string_view::npos) {
-    return bad_field(std::string(field), std::string(field) + " holds a NUL character");
-  }
-  for (std::string_view rest = text; !rest.empty();) {
-    const auto slash = rest.find('/');
-    if (rest.substr(0, slash) == "..") {
-      return bad_field(std::string(field),
-                       std::string(field) + " holds \"..\": write the path without it");
-    }
-    rest = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
-  }
+  if (!text.empty()) (void)TRY(control::guest_path(text, "/", field));
   return std::string(text);
+}
+
+Result<std::string> folder_path(const Call& call) {
+  return guest_path("path", call.match.tail.empty() ? std::string_view(".") : call.match.tail);
 }
 
 awaitable<Result<void>> answer(Call& call, unsigned status, const json::object& body) {

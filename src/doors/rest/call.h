@@ -100,8 +100,11 @@ awaitable<Result<boost::json::object>> read_json(Call& call, Body body);
                                                                 std::uint64_t max);
 // {pid} of the path.
 [[nodiscard]] Result<std::uint32_t> process_of(const Call& call);
-// {path...}: relative to the workspace or absolute, without "..".
+// {path...}: relative to the workspace or absolute, without "..": that is Denied. Empty is left to
+// the handler.
 [[nodiscard]] Result<std::string> guest_path(std::string_view field, std::string_view text);
+// {path...} of a route that takes a folder: without one it is the workspace.
+[[nodiscard]] Result<std::string> folder_path(const Call& call);
 
 // --- output
 awaitable<Result<void>> answer(Call& call, unsigned status, const boost::json::object& body);

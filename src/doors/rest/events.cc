@@ -45,7 +45,7 @@ Result<std::uint64_t> after_of(const Call& call) {
 }  // namespace
 
 awaitable<Result<void>> watch_files(Call& call) {
-  const auto path = guest_path("path", call.match.tail);
+  const auto path = folder_path(call);
   if (!path) co_return std::unexpected(path.error());
   const auto recursive = query_flag(call, "recursive", false);
   if (!recursive) co_return std::unexpected(recursive.error());

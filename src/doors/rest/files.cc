@@ -132,13 +132,11 @@ awaitable<Result<void>> stat_file(Call& call) {
 }
 
 awaitable<Result<void>> list_files(Call& call) {
-  const auto path = path_of(call);
+  const auto path = folder_path(call);
   if (!path) co_return std::unexpected(path.error());
   const auto recursive = query_flag(call, "recursive", false);
   if (!recursive) co_return std::unexpected(recursive.error());
-  // Without a path it is the workspace.
-  const std::string folder = path->empty() ? std::string(".") : *path;
-  const auto files = co_await call.fleet().list_files(call.caller, call.id(), folder, *recursive);
+  const auto files = co_await call.fleet().list_files(call.caller, call.id(), *path, *recursive);
   if (!files) co_return std::unexpected(files.error());
   json::array entries;
   entries.reserve(files->size());

@@ -79,7 +79,7 @@ std::string_view safe_type(std::string_view path) {
 
 std::string disposition(std::string_view path, std::string_view suffix) {
   std::string name = valid_utf8(last_part(path));
-  if (name.empty()) name = "workspace";
+  if (name.empty() || name == ".") name = "workspace";
   name += suffix;
   return "attachment; filename*=UTF-8''" + percent_encode(name);
 }

@@ -182,7 +182,8 @@ Result<ExecBody> exec_wish(const json::object& body, Input input) {
   ExecBody exec;
   read_command(fields, exec.wish);
   if (input == Input::InBody) read_stdin(fields, exec.wish);
-  if (const auto max = fields.integer("output_bytes_max", 1, control::kOutputBytesMax)) {
+  if (const auto max =
+          fields.integer("output_bytes_max", control::kOutputBytesMin, control::kOutputBytesMax)) {
     exec.wish.output_bytes_max = static_cast<std::uint32_t>(*max);
   }
   exec.base64 = fields.choice("encoding", {"text", "base64"}) == "base64";

@@ -48,7 +48,8 @@ TEST(CreateWish, NamesTheField) {
     const auto wish = create_wish(parsed(text));
     ASSERT_FALSE(wish) << text;
     EXPECT_EQ(wish.error().field, field) << wish.error().message;
-    EXPECT_EQ(wish.error().code, Errc::InvalidArgument);
+    const bool climbs = text.find("..") != std::string_view::npos;
+    EXPECT_EQ(wish.error().code, climbs ? Errc::Denied : Errc::InvalidArgument);
   }
 }
 
@@ -102,6 +103,7 @@ TEST(ExecWish, WantsOneCommand) {
       {R"({"argv":["a\u0000"]})", "argv[0]"},
       {R"({"command":"a","timeout_seconds":0})", "timeout_seconds"},
       {R"({"command":"a","output_bytes_max":8388609})", "output_bytes_max"},
+      {R"({"command":"a","output_bytes_max":4095})", "output_bytes_max"},
       {R"({"command":"a","encoding":"hex"})", "encoding"},
       {R"({"command":"a","stdin":"!","stdin_encoding":"base64"})", "stdin"},
   };

@@ -21,6 +21,12 @@ constexpr Key kKeys[] = {{"memory_bytes_max", &Ceiling::memory_bytes_max},
                          {"cpu_millis_max", &Ceiling::cpu_millis_max},
                          {"disk_bytes_max", &Ceiling::disk_bytes_max}};
 
+struct Permission {
+  std::string_view name;
+  bool Ceiling::* granted;
+};
+constexpr Permission kPermissions[] = {{"folders", &Ceiling::folders}, {"debug", &Ceiling::debug}};
+
 std::string_view trim(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
@@ -28,10 +34,13 @@ std::string_view trim(std::string_view text) {
 }
 
 Result<void> take_line(Ceiling& ceiling, std::string_view key, std::string_view value) {
-  if (key == "folders") {
-    if (value != "yes" && value != "no")
-      return bad_field("folders", "folders: want yes or no, got '" + std::string(value) + "'");
-    ceiling.folders = value == "yes";
+  for (const Permission& known : kPermissions) {
+    if (known.name != key) continue;
+    if (value != "yes" && value != "no") {
+      return bad_field(std::string(key),
+                       std::string(key) + ": want yes or no, got '" + std::string(value) + "'");
+    }
+    ceiling.*known.granted = value == "yes";
     return {};
   }
   for (const Key& known : kKeys) {
@@ -108,6 +117,12 @@ Result<void> permit(const Ceiling& ceiling, const LaunchRequest& request, std::s
                                  "folders: this host's ceiling says folders no: a server shows no "
                                  "folder of the host in a sandbox",
                                  0, "folders"});
+  }
+  if (!ceiling.debug && seccomp::has(request.profile, seccomp::Profile::Debug)) {
+    return std::unexpected(Error{Errc::Denied,
+                                 "profile: this host's ceiling says debug no: processes of a "
+                                 "server's sandboxes do not trace each other",
+                                 0, "profile"});
   }
   if (ceiling.sandboxes_max != 0 && living >= ceiling.sandboxes_max) {
     return failure(Errc::Denied, "this host's ceiling says sandboxes_max " +

@@ -2,7 +2,7 @@
 //
 // A file of `key value` lines in the launcher's own folder, which the server can neither read nor
 // write: a server that was taken over stays below it. Without the file there is no upper bound but
-// the launcher's own, and folders of the host are not shown at all.
+// the launcher's own, folders of the host are not shown at all, and no filter is relaxed.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,13 @@ struct Ceiling {
   std::uint64_t cpu_millis_max = 0;
   std::uint64_t disk_bytes_max = 0;
   bool folders = false;  // may folders of the host be shown in a sandbox
+  bool debug = false;    // may processes of a sandbox trace each other: seccomp::Profile::Debug
 
   // For a private launcher: its caller is the one who could do all of it himself.
   [[nodiscard]] static Ceiling none() {
     Ceiling ceiling;
     ceiling.folders = true;
+    ceiling.debug = true;
     return ceiling;
   }
   friend bool operator==(const Ceiling&, const Ceiling&) = default;

@@ -18,15 +18,17 @@ TEST(Ceiling, EveryKeyIsABound) {
   const Ceiling ceiling = parsed(
       "# for the test\n"
       "memory_bytes_max 1000\n  processes_max\t20 # twenty\n\nsandboxes_max 3\r\n"
-      "cpu_millis_max 500\ndisk_bytes_max 4000000\nfolders yes");
+      "cpu_millis_max 500\ndisk_bytes_max 4000000\nfolders yes\ndebug yes");
   EXPECT_EQ(ceiling.memory_bytes_max, 1000U);
   EXPECT_EQ(ceiling.processes_max, 20U);
   EXPECT_EQ(ceiling.sandboxes_max, 3U);
   EXPECT_EQ(ceiling.cpu_millis_max, 500U);
   EXPECT_EQ(ceiling.disk_bytes_max, 4000000U);
   EXPECT_TRUE(ceiling.folders);
+  EXPECT_TRUE(ceiling.debug);
   EXPECT_EQ(parsed(""), Ceiling{});
   EXPECT_FALSE(parsed("folders no").folders);
+  EXPECT_FALSE(parsed("debug no").debug);
 }
 
 TEST(Ceiling, WhatIsNotUnderstoodIsAnErrorThatNamesTheKey) {
@@ -38,6 +40,7 @@ TEST(Ceiling, WhatIsNotUnderstoodIsAnErrorThatNamesTheKey) {
     EXPECT_EQ(wrong.error().field, "memory_bytes_max") << text;
   }
   EXPECT_EQ(parse_ceiling("folders maybe").error().field, "folders");
+  EXPECT_EQ(parse_ceiling("debug 1").error().field, "debug");
   EXPECT_EQ(parse_ceiling("memory 5").error().field, "memory");
 }
 
@@ -66,6 +69,21 @@ TEST(Ceiling, ARequestBeyondIsDeniedByName) {
   EXPECT_EQ(denied("folders yes"), "permitted");
   EXPECT_NE(denied("").find("folders"), std::string::npos);
   EXPECT_TRUE(permit(Ceiling::none(), request, 4000));
+}
+
+TEST(Ceiling, TheFilterIsRelaxedOnlyByRoot) {
+  LaunchRequest request;
+  request.profile = seccomp::Profile::Debug | seccomp::Profile::NoSpawn;
+  for (const char* text : {"", "debug no", "folders yes"}) {
+    const auto outcome = permit(parsed(text), request, 0);
+    ASSERT_FALSE(outcome) << text;
+    EXPECT_EQ(outcome.error().code, Errc::Denied);
+    EXPECT_EQ(outcome.error().field, "profile");
+  }
+  EXPECT_TRUE(permit(parsed("debug yes"), request, 0));
+  EXPECT_TRUE(permit(Ceiling::none(), request, 0));
+  request.profile = seccomp::Profile::NoSpawn;  // stricter than the default needs nobody's leave
+  EXPECT_TRUE(permit(parsed(""), request, 0));
 }
 
 TEST(Ceiling, AFileThatIsNotRootsAloneIsRefused) {
