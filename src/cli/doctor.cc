@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/cli.h"
+#include "cli/id_ranges.h"
 #include "cli/options.h"
 
 namespace caisson::cli {
@@ -156,7 +157,8 @@ int doctor_command(std::span<char*> args) {
   app.add_flag("--json", json, "for programs");
   if (const auto done = parse(app, args)) return *done;
   const engine::ExaminedHost host = engine::examine_host();
-  const std::vector<Check> checks = engine::diagnose(host);
+  std::vector<Check> checks = engine::diagnose(host);
+  checks.push_back(server_ids_check());
   const Way native = engine::native_way(host);
   const std::string text =
       json ? doctor_json(checks, native, host.features)

@@ -19,7 +19,6 @@
 namespace caisson::cli {
 namespace {
 
-constexpr std::uint32_t kProcess = 1;
 constexpr seconds kLastWords{5};
 constexpr std::size_t kInputBytes = 32UL * 1024;
 constexpr std::size_t kAtomicWrite =
@@ -96,8 +95,6 @@ class Relay {
       : core_(core), id_(id), link_(link), request_(request), signals_(signals) {}
 
   Result<RelayOutcome> run() {
-    TRY(link_.start(kProcess, request_.start));
-    (void)link_.on_writable();
     while (!finished()) {
       TRY(turn());
       if (gone_) break;
@@ -138,7 +135,7 @@ class Relay {
   }
 
   Result<void> turn() {
-    const bool input = input_open_ && link_.greeted() && link_.input_window(kProcess) > 0;
+    const bool input = input_open_ && link_.greeted() && link_.input_window(kRelayed) > 0;
     std::array<pollfd, kPlaces> places{};
     places[kLink] = {link_.fd(), static_cast<short>(POLLIN | (link_.wants_write() ? POLLOUT : 0)),
                      0};
@@ -172,7 +169,7 @@ class Relay {
   }
 
   void on_frame(const engine::Frame& frame) {
-    if (frame.id != kProcess) return;
+    if (frame.id != kRelayed) return;
     if (frame.kind == wire::Kind::Data) return on_data(frame);
     if (frame.kind == wire::Kind::Exited) {
       wire::ExitedBody body{};
@@ -205,22 +202,22 @@ class Relay {
   Result<void> drain(Outlet& outlet, wire::Stream stream) {
     const std::size_t done = outlet.flush();
     if (outlet.closed() && outcome_.closed_output.empty()) outcome_.closed_output = outlet.name();
-    if (done > 0) (void)link_.credit(kProcess, stream, static_cast<std::uint32_t>(done));
+    if (done > 0) (void)link_.credit(kRelayed, stream, static_cast<std::uint32_t>(done));
     return {};
   }
 
   Result<void> on_input() {
     std::array<std::byte, kInputBytes> bytes;
-    const std::size_t room = std::min(bytes.size(), link_.input_window(kProcess));
+    const std::size_t room = std::min(bytes.size(), link_.input_window(kRelayed));
     const ssize_t got = ::read(STDIN_FILENO, bytes.data(), room);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return {};
     if (got <= 0) {
       input_open_ = false;
-      if (!request_.terminal) (void)link_.close_input(kProcess);
+      if (!request_.terminal) (void)link_.close_input(kRelayed);
       return {};
     }
     const auto taken =
-        link_.input(kProcess, std::span(bytes.data(), static_cast<std::size_t>(got)));
+        link_.input(kRelayed, std::span(bytes.data(), static_cast<std::size_t>(got)));
     if (taken) CAISSON_ASSERT(*taken == static_cast<std::size_t>(got));
     return {};
   }
@@ -232,10 +229,10 @@ class Relay {
     if (number == SIGWINCH) {
       if (!request_.terminal) return;
       const WindowSize size = window_size(STDIN_FILENO);
-      (void)link_.resize(kProcess, size.rows, size.columns);
+      (void)link_.resize(kRelayed, size.rows, size.columns);
       return;
     }
-    (void)link_.signal(kProcess, number, wire::SignalTarget::Foreground);
+    (void)link_.signal(kRelayed, number, wire::SignalTarget::Foreground);
   }
 
   engine::LauncherCore& core_;

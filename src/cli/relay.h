@@ -24,8 +24,9 @@ struct RelayOutcome {
   std::string closed_output;               // "standard output" when the caller closed it
 };
 
+constexpr std::uint32_t kRelayed = 1;  // the process, on its link
+
 struct RelayRequest {
-  engine::StartOptions start;
   bool terminal = false;
   std::optional<TimePoint> give_up;  // init should have ended the process by then
 };

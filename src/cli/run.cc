@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -19,8 +18,9 @@
 #include "engine/native/rootless.h"
 #include "engine/plan.h"
 #include "policy/environment.h"
-#include "sys/namespace.h"
+#include "sys/file.h"
 #include "sys/raw.h"
+#include "sys/socket.h"
 
 namespace caisson::cli {
 namespace {
@@ -129,15 +129,6 @@ void print_summary(const RunReport& report, Summary summary) {
 
 using HeadStart = std::unique_ptr<engine::native::HeadStart>;
 
-// Its owner is to be the tenant inside; who that is, a capability file may still change.
-std::optional<engine::native::FolderOwner> shown_folder_owner(const RunOptions& options) {
-  struct stat facts{};
-  if (!options.show_folder || ::stat(".", &facts) != 0) return std::nullopt;
-  const engine::LaunchRequest usual;
-  return engine::native::FolderOwner{facts.st_uid, facts.st_gid, options.uid.value_or(usual.uid),
-                                     options.gid.value_or(usual.gid)};
-}
-
 Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
                         const engine::Plan& plan, engine::HostFeatures host, HeadStart head_start) {
   const UniqueFd signals = TRY(watch_signals());
@@ -154,9 +145,17 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   engine::LauncherCore& core = *opened.release();
   TRY(core.prepare(plan.request, local.folders));
   const std::string id = plan.request.id;
-  engine::LaunchReply reply = TRY(core.launch(plan.request, std::move(local.folders)));
-  engine::GuestLink link(std::move(reply.stream), reply.nonce);
-  RelayRequest request{start_options(options, local, terminal), terminal, std::nullopt};
+  // What init is to start lies there when it begins to read: it need not wait for us.
+  engine::native::GuestEnd end;
+  TRY(sys::random_bytes(end.nonce));
+  sys::SocketPair stream = TRY(sys::stream_pair());
+  end.stream = std::move(stream.theirs);
+  engine::GuestLink link(std::move(stream.ours), end.nonce);
+  const engine::StartOptions start = start_options(options, local, terminal);
+  TRY(link.start(kRelayed, start));
+  (void)link.on_writable();
+  (void)TRY(core.launch(plan.request, std::move(local.folders), std::move(end)));
+  RelayRequest request{terminal, std::nullopt};
   if (options.timeout.count() > 0) request.give_up = begin + options.timeout + kInitLate;
   Result<RelayOutcome> outcome = RelayOutcome{};
   {
@@ -169,7 +168,7 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   const bool orderly = outcome && outcome->exited && outcome->closed_output.empty();
   report.status = TRY(orderly ? core.leave(id) : core.destroy(id));
   if (!outcome) return std::unexpected(outcome.error());
-  if (outcome->not_started) return report_not_started(*outcome, request.start);
+  if (outcome->not_started) return report_not_started(*outcome, start);
   report.sandbox_id = id;
   report.limits = plan.request.limits;
   report.timeout = options.timeout;
@@ -181,10 +180,7 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   return exit_status(report);
 }
 
-Result<int> run(const RunOptions& options) {
-  HeadStart head_start;
-  if (::geteuid() == 0 && !options.dry_run)
-    head_start = engine::native::HeadStart::begin(options.state_dir, shown_folder_owner(options));
+Result<int> run(const RunOptions& options, HeadStart head_start) {
   engine::HostFeatures host = engine::probe_host();
   // First, because a folder that is opened belongs to the mount namespace it is opened in.
   if (!host.privileged) head_start.reset();  // entering a user namespace takes a single thread
@@ -209,9 +205,12 @@ int run_command(std::span<char*> args) {
   // What a stranger left open is not ours to hand on, and would take the low numbers that a launch
   // needs.
   (void)sys::raw::close_range(STDERR_FILENO + 1, ~0U, 0);
+  // Before the options are read: it needs to know nothing of them.
+  HeadStart head_start;
+  if (::geteuid() == 0) head_start = engine::native::HeadStart::begin();
   const auto options = parse_run_options(args);
   if (!options) return options.error();
-  const auto status = run(*options);
+  const auto status = run(*options, std::move(head_start));
   if (status) return *status;
   complain(args[0], status.error().message);
   return status.error().code == Errc::InvalidArgument ? kExitUsage : kExitSandbox;

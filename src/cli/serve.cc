@@ -14,6 +14,7 @@
 #include <csignal>
 
 #include "cli/cli.h"
+#include "cli/id_ranges.h"
 #include "cli/options.h"
 #include "cli/serve_launcher.h"
 #include "cli/serve_sockets.h"
@@ -261,6 +262,7 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   const UniqueFd image = TRY(sys::open_at(AT_FDCWD, program, O_PATH));
   const std::string passwd = TRY(sys::read_small(AT_FDCWD, "/etc/passwd", kPasswdBytesMax));
   const ServerIdentity server = TRY(server_identity(options.settings.server.user, passwd));
+  TRY(check_host_sub_ids(server));
   TRY(make_state_tree(state_dir, server));
   const UniqueFd lock = TRY(take_lock(state_dir));
   // The addresses first: when one of them is taken, no launcher is started at all.

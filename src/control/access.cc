@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <map>
@@ -11,6 +12,7 @@
 #include "control/access_guard.h"
 #include "control/access_token.h"
 #include "control/await_store.h"
+#include "control/open_calls.h"
 
 namespace caisson::control {
 namespace {
@@ -28,6 +30,8 @@ struct Token {
   store::Digest digest{};
   std::string peer;      // that used it last
   bool unsaved = false;  // withdrawn, but the store does not know it yet
+  // Set by the writer's thread: the row of its login could not be written.
+  std::shared_ptr<std::atomic<bool>> login_lost = std::make_shared<std::atomic<bool>>(false);
 };
 
 store::AuditEvent event_of(const Caller& who, std::string_view action, const std::string& object,
@@ -53,10 +57,16 @@ class StoredAccess final : public Access {
  public:
   StoredAccess(store::Store& store, bool open, AccessClock clock, SecretCheck check)
       : store_(store), open_(open), clock_(std::move(clock)), check_(std::move(check)) {}
-  ~StoredAccess() override { tell(guard_.drain()); }
+  ~StoredAccess() override {
+    tell(guard_.drain());
+    tell(denials_.drain());
+  }
   [[nodiscard]] Result<void> load();
 
   Result<Caller> authenticate(std::string_view credential, std::string_view peer) override;
+  std::shared_ptr<void> watch(const Caller& caller, const boost::asio::any_io_executor& executor,
+                              std::function<void()> cut) override;
+  void denied(const Caller& caller, std::string_view what) override;
   awaitable<Result<NewToken>> create(const Caller& caller, TokenWish wish) override;
   awaitable<Result<void>> revoke(const Caller& caller, std::string id) override;
   [[nodiscard]] std::vector<TokenRecord> list(const Caller& caller) const override;
@@ -67,7 +77,7 @@ class StoredAccess final : public Access {
   using Tokens = std::map<std::string, Token, std::less<>>;
 
   [[nodiscard]] std::expected<Token*, Refusal> judge(std::string_view credential);
-  void touch(Token& token, std::string_view peer);
+  [[nodiscard]] Result<void> touch(Token& token, std::string_view peer);
   void tell(std::vector<store::AuditEvent> rows);
   void refuse(std::string_view peer, const LoginFailure& what, Guess guess);
   [[nodiscard]] Result<std::optional<Token>> make_room();
@@ -81,6 +91,10 @@ class StoredAccess final : public Access {
   Tokens tokens_;
   std::size_t pending_ = 0;  // made, and not yet durable
   AccessGuard guard_;
+  AccessGuard denials_{"denied"};
+  std::shared_ptr<OpenCalls> calls_ = std::make_shared<OpenCalls>();
+  // Set by the writer's thread: the last of our rows could not be written.
+  std::shared_ptr<std::atomic<bool>> store_fails_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 Result<void> StoredAccess::load() {
@@ -101,7 +115,33 @@ void StoredAccess::tell(std::vector<store::AuditEvent> rows) {
   store::Store::Batch batch;
   batch.audit = std::move(rows);
   // Nobody waits for it: the caller is refused in any case.
-  store_.write(std::move(batch), [](const Result<void>&) {});
+  store_.write(std::move(batch),
+               [fails = store_fails_](const Result<void>& written) { fails->store(!written); });
+}
+
+std::shared_ptr<void> StoredAccess::watch(const Caller& caller,
+                                          const boost::asio::any_io_executor& executor,
+                                          std::function<void()> cut) {
+  const auto found = tokens_.find(caller.actor);
+  if (open_ || found == tokens_.end()) return nullptr;
+  const auto expires = found->second.record.expires;
+  if (!expires) return calls_->add(caller.actor, caller.request_id, std::move(cut));
+  // Its end may lie centuries ahead of what a timer can count to; it is cut to a year, and a call
+  // that lasts so long begins anew.
+  constexpr WallTime kYear = kMinute * 60 * 24 * 365;
+  const microseconds left(std::clamp<WallTime>(*expires - clock_.wall(), 0, kYear));
+  return calls_->add_until(caller.actor, caller.request_id, std::move(cut), executor, left);
+}
+
+void StoredAccess::denied(const Caller& caller, std::string_view what) {
+  const LoginFailure scope{
+      .reason = "the scope is missing", .token = caller.actor, .tenant = caller.tenant};
+  auto rows = denials_.failed(caller.actor, scope, Guess::Harmless, clock_.now());
+  for (store::AuditEvent& row : rows) {
+    row.object = what;
+    row.request_id = caller.request_id;
+  }
+  tell(std::move(rows));
 }
 
 void StoredAccess::refuse(std::string_view peer, const LoginFailure& what, Guess guess) {
@@ -119,11 +159,12 @@ Result<Caller> StoredAccess::authenticate(std::string_view credential, std::stri
   }
   const TimePoint now = clock_.now();
   tell(guard_.owed(now));
+  tell(denials_.owed(now));
   // Everybody is looked at, at the same cost: a good token works whatever its neighbour behind the
   // same address has tried. Only failures are counted, and slowed.
   const auto judged = judge(credential);
   if (judged) {
-    touch(**judged, peer);
+    if (const auto noted = touch(**judged, peer); !noted) return std::unexpected(noted.error());
     const TokenRecord& record = (*judged)->record;
     return Caller{.tenant = record.tenant,
                   .actor = record.id,
@@ -179,15 +220,19 @@ std::expected<Token*, Refusal> StoredAccess::judge(std::string_view credential) 
   return &token;
 }
 
-// At most one write a minute for a token, whoever uses it how often.
-void StoredAccess::touch(Token& token, std::string_view peer) {
+// At most one write a minute for a token, whoever uses it how often. A login that cannot be written
+// down is refused: nobody waits for its row, so it is the next call that hears of a row that
+// failed.
+Result<void> StoredAccess::touch(Token& token, std::string_view peer) {
   const WallTime minute = clock_.wall() / kMinute * kMinute;
   const auto before = token.record.last_used;
-  if (before && *before >= minute) return;
+  const bool lost = token.login_lost->load();
+  if (!lost && before && *before >= minute) return {};
+  const bool login = lost || !before || minute - *before > kSilence || token.peer != peer;
   token.record.last_used = minute;
   store::Store::Batch batch;
   batch.tokens.push_back(token.record);
-  if (!before || minute - *before > kSilence || token.peer != peer) {
+  if (login) {
     Caller who{.tenant = token.record.tenant,
                .actor = token.record.id,
                .scopes = 0,
@@ -197,7 +242,17 @@ void StoredAccess::touch(Token& token, std::string_view peer) {
     batch.audit.push_back(event_of(who, "login", std::string(peer), Outcome::Allowed));
     token.peer = peer;
   }
-  store_.write(std::move(batch), [](const Result<void>&) {});
+  const bool refused = login && (lost || store_fails_->load());
+  store_.write(std::move(batch),
+               [fails = store_fails_,
+                of_login = login ? token.login_lost : nullptr](const Result<void>& written) {
+                 fails->store(!written);
+                 if (of_login) of_login->store(!written);
+               });
+  if (!refused) return {};
+  return failure(Errc::StoreFull,
+                 "the login cannot be written into the audit: make room on the disk of the state "
+                 "directory, then try again");
 }
 
 awaitable<Result<void>> StoredAccess::deny(Caller who, std::string action, std::string object) {
@@ -282,6 +337,7 @@ awaitable<Result<void>> StoredAccess::revoke(const Caller& caller, std::string i
   // cannot write it back as good.
   if (!token.record.revoked) token.record.revoked = clock_.wall();
   token.unsaved = true;
+  calls_->cut(id, caller.request_id);
   store::Store::Batch batch;
   batch.audit.push_back(event_of(caller, "token.revoke", id, Outcome::Allowed));
   batch.tokens.push_back(token.record);

@@ -7,8 +7,10 @@
 // in the audit as "login", at most one row a second of one peer and kLoginRowsMax a minute of all,
 // with the number of those that got no row of their own: a stranger cannot fill the disk. A call
 // without any credential is no guess: it is recorded alike but does not count against its peer.
+// What a good token may not do is recorded as "denied", by the same rule, per token.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
@@ -77,6 +79,13 @@ class Access {
   // `credential` is what stood behind Bearer or in X-API-Key; empty when there was none.
   [[nodiscard]] virtual Result<Caller> authenticate(std::string_view credential,
                                                     std::string_view peer) = 0;
+  // Calls `cut` when the caller's token is withdrawn, or expires, while the result lives. Nothing
+  // for a caller without a token.
+  [[nodiscard]] virtual std::shared_ptr<void> watch(const Caller& caller,
+                                                    const boost::asio::any_io_executor& executor,
+                                                    std::function<void()> cut) = 0;
+  // A door refused a call for want of a scope: `what` is the route.
+  virtual void denied(const Caller& caller, std::string_view what) = 0;
   // Admins only, for every tenant. `caller` lives until the answer is there.
   virtual awaitable<Result<NewToken>> create(const Caller& caller, TokenWish wish) = 0;
   virtual awaitable<Result<void>> revoke(const Caller& caller, std::string id) = 0;

@@ -12,16 +12,16 @@ namespace {
 constexpr seconds kWindow{60};
 constexpr std::size_t kPeerBytesMax = 64;
 
-store::AuditEvent login_row(std::string_view peer) {
+}  // namespace
+
+store::AuditEvent AccessGuard::row(std::string_view peer) const {
   store::AuditEvent event;
   event.actor = "unknown";
-  event.action = "login";
+  event.action = action_;
   event.object = peer;
   event.outcome = store::Outcome::Denied;
   return event;
 }
-
-}  // namespace
 
 std::string peer_key(std::string_view peer) {
   boost::system::error_code error;
@@ -87,7 +87,7 @@ std::vector<store::AuditEvent> AccessGuard::failed(std::string_view peer, const 
     return {};
   }
   ++rows_;
-  store::AuditEvent event = login_row(peer.substr(0, kPeerBytesMax));
+  store::AuditEvent event = row(peer.substr(0, kPeerBytesMax));
   if (!what.tenant.empty()) {
     event.tenant = what.tenant;
     event.actor = what.token;
@@ -101,7 +101,7 @@ std::vector<store::AuditEvent> AccessGuard::failed(std::string_view peer, const 
 }
 
 store::AuditEvent AccessGuard::summary(const std::string& key, std::uint64_t count) const {
-  store::AuditEvent event = login_row(key);
+  store::AuditEvent event = row(key);
   event.detail = fmt::format(R"({{"reason":"more failures","failures_before":{}}})", count);
   return event;
 }

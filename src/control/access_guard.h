@@ -32,6 +32,9 @@ struct LoginFailure {
 
 class AccessGuard {
  public:
+  // `action` is what its rows are called.
+  explicit AccessGuard(std::string action = "login") : action_(std::move(action)) {}
+
   // How long the peer has to wait; zero when it may try.
   [[nodiscard]] seconds blocked_for(std::string_view peer, TimePoint now);
 
@@ -59,8 +62,10 @@ class AccessGuard {
 
   Peer& find(std::string_view peer, TimePoint now);
   [[nodiscard]] bool may_tell(const Peer& peer, TimePoint now);
+  [[nodiscard]] store::AuditEvent row(std::string_view peer) const;
   [[nodiscard]] store::AuditEvent summary(const std::string& key, std::uint64_t count) const;
 
+  std::string action_;
   std::list<Peer> peers_;  // the one that failed last is first
   std::unordered_map<std::string, std::list<Peer>::iterator> index_;
   std::uint64_t failures_ = 0;

@@ -233,6 +233,86 @@ TEST_F(AccessTest, TokensAreWithdrawn) {
   EXPECT_EQ(fails(made.secret), Errc::Unauthenticated);
 }
 
+TEST_F(AccessTest, AWithdrawnTokenTakesItsCallsWithIt) {
+  const NewToken token = create();
+  const NewToken other = create();
+  Caller mine = *access_->authenticate(token.secret, "192.0.2.1");
+  mine.request_id = "r7";
+  const Caller theirs = *access_->authenticate(other.secret, "192.0.2.1");
+  int cut = 0;
+  int spared = 0;
+  auto call = access_->watch(mine, io_.get_executor(), [&] { ++cut; });
+  auto second = access_->watch(mine, io_.get_executor(), [&] { ++cut; });
+  auto over = access_->watch(mine, io_.get_executor(), [&] { ++spared; });
+  over.reset();  // a call that has ended is not cut
+  auto neighbour = access_->watch(theirs, io_.get_executor(), [&] { ++spared; });
+  ASSERT_TRUE(call && neighbour);
+  const Caller boss = admin();
+  ASSERT_TRUE(run(access_->revoke(boss, token.record.id)));
+  EXPECT_EQ(cut, 2);
+  ASSERT_TRUE(run(access_->revoke(boss, token.record.id)));
+  EXPECT_EQ(cut, 2) << "once each";
+  EXPECT_EQ(spared, 0);
+  access_.reset();  // what outlives it does no harm
+}
+
+TEST_F(AccessTest, WhoWithdrawsHisOwnTokenHearsOfIt) {
+  const NewToken token = create(wish(kAdmin));
+  Caller me = *access_->authenticate(token.secret, "192.0.2.1");
+  me.request_id = "r1";
+  int cut = 0;
+  const auto call = access_->watch(me, io_.get_executor(), [&] { ++cut; });
+  ASSERT_TRUE(run(access_->revoke(me, token.record.id)));
+  EXPECT_EQ(cut, 0);
+}
+
+TEST_F(AccessTest, AnExpiredTokenTakesItsCallsWithIt) {
+  TokenWish shortly = wish();
+  shortly.expires_seconds = 60;
+  const NewToken token = create(shortly);
+  const Caller mine = *access_->authenticate(token.secret, "192.0.2.1");
+  wall_ = *token.record.expires - 1000;  // a millisecond is left
+  int cut = 0;
+  const auto call = access_->watch(mine, io_.get_executor(), [&] { ++cut; });
+  io_.restart();
+  io_.run();
+  EXPECT_EQ(cut, 1);
+}
+
+TEST_F(AccessTest, WhatATokenMayNotDoIsRecordedAndCannotFillTheDisk) {
+  const NewToken token = create();
+  Caller mine = *access_->authenticate(token.secret, "192.0.2.1");
+  mine.request_id = "r9";
+  for (int i = 0; i < 1000; ++i) access_->denied(mine, "POST /api/v1/tokens");
+  auto told = rows("denied");
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].event.actor, token.record.id);
+  EXPECT_EQ(told[0].event.object, "POST /api/v1/tokens");
+  EXPECT_EQ(told[0].event.outcome, store::Outcome::Denied);
+  pass(seconds(2));
+  (void)access_->authenticate(token.secret, "192.0.2.1");
+  told = rows("denied");
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[1].event.detail.find("999"), std::string::npos) << told[1].event.detail;
+}
+
+TEST_F(AccessTest, ALoginThatCannotBeWrittenIsRefused) {
+  const NewToken first = create();
+  const NewToken second = create();
+  auto full = store_options();
+  full.reserve_bytes = std::numeric_limits<std::int64_t>::max() / 2;
+  open(full);
+  // Nobody knew before its row failed; from then on it is known, for this token and every other.
+  (void)access_->authenticate(first.secret, "192.0.2.1");
+  (void)store_->flush();
+  EXPECT_EQ(fails(first.secret), Errc::StoreFull);
+  EXPECT_EQ(fails(second.secret), Errc::StoreFull);
+  EXPECT_GE(store_->counters().unwritten, 1U);
+  open(store_options());
+  EXPECT_TRUE(access_->authenticate(first.secret, "192.0.2.1"));
+  EXPECT_TRUE(access_->authenticate(second.secret, "192.0.2.1"));
+}
+
 TEST_F(AccessTest, OnlyAdminsManage) {
   const NewToken made = create();
   const Caller caller = user();

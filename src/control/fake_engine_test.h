@@ -152,7 +152,10 @@ class FakeLauncher final : public engine::LauncherChannel {
 class FakeStore final : public store::Store {
  public:
   void write(Batch batch, Done done) override {
-    if (fails) return done(failure(Errc::StoreFull, "the disk is full"));
+    if (fails) {
+      unwritten += batch.audit.size();
+      return done(failure(Errc::StoreFull, "the disk is full"));
+    }
     for (auto& event : batch.audit) rows.push_back(std::move(event));
     for (auto& record : batch.sandboxes) records[record.id] = std::move(record);
     done({});
@@ -169,11 +172,16 @@ class FakeStore final : public store::Store {
   }
   Result<std::optional<store::SandboxRecord>> sandbox(std::string_view) override { return none(); }
   Result<void> flush() override { return {}; }
-  Counters counters() const override { return {}; }
+  Counters counters() const override {
+    Counters out;
+    out.unwritten = unwritten;
+    return out;
+  }
 
   [[nodiscard]] const store::AuditEvent& last() const { return rows.back(); }
 
   bool fails = false;
+  std::uint64_t unwritten = 0;
   std::vector<store::AuditEvent> rows;
   std::map<std::string, store::SandboxRecord> records;
 

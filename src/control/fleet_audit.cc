@@ -1,4 +1,8 @@
 // The audit row of each call, and the record of a sandbox.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "control/await_store.h"
 #include "control/fleet_impl.h"
 #include "control/text.h"
@@ -21,6 +25,8 @@ void Audited::judge(const Error* error) {
     row.outcome = store::Outcome::Allowed;
   } else {
     const bool refused = error->code == Errc::Denied || error->code == Errc::Unsupported;
+    // Nothing was done, and to be refused costs the caller nothing: neither may the row cost much.
+    row.object = cut_text(row.object, kRefusedTextBytesMax);
     row.outcome = refused ? store::Outcome::Denied : store::Outcome::Failed;
     detail["error"] = to_string(error->code);
     detail["message"] = cut_text(error->message, kMessageBytesMax);
@@ -63,26 +69,63 @@ store::AuditEvent FleetImpl::own_row(const Sandbox& sandbox, std::string actor, 
   return event;
 }
 
-// The writer's thread calls back; whether it worked is seen by the next call that waits for a row.
+// Nobody waits for it. The store counts what it could not write, and store_works() sees that.
 void FleetImpl::post(store::Store::Batch batch) {
+  for (const store::AuditEvent& event : batch.audit) budget_.charge(event, Clock::now());
   store_.write(std::move(batch), [](const Result<void>&) {});
 }
 
 awaitable<Result<void>> FleetImpl::record(store::Store::Batch batch) {
+  for (const store::AuditEvent& event : batch.audit) budget_.charge(event, Clock::now());
   auto written = co_await commit(store_, std::move(batch));
   store_failed_ = !written;
   if (!written) co_return std::unexpected(written.error().within("audit"));
   co_return Result<void>();
 }
 
+bool FleetImpl::rows_missing() const {
+  return store_failed_ || store_.counters().unwritten > unwritten_told_;
+}
+
 awaitable<Result<void>> FleetImpl::store_works() {
-  if (!store_failed_) co_return Result<void>();
+  if (!rows_missing()) co_return Result<void>();
+  const std::uint64_t unwritten = store_.counters().unwritten;
   store::AuditEvent event;
   event.actor = "server";
   event.action = "audit.resume";
+  event.detail =
+      policy::json_text(boost::json::object{{"unwritten_rows", unwritten - unwritten_told_}});
   store::Store::Batch batch;
   batch.audit.push_back(std::move(event));
-  co_return co_await record(std::move(batch));
+  auto written = co_await record(std::move(batch));
+  if (written) {
+    unwritten_told_ = std::max(unwritten_told_, unwritten);
+  } else {
+    ++unwritten_told_;  // this row told of others, and is itself no loss
+  }
+  co_return written;
+}
+
+Result<void> FleetImpl::within_budget(Audited& audit) {
+  const RowBudget::Limits limits{.bytes = options_.audit_bytes_per_minute,
+                                 .refusals = options_.audit_refusals_per_minute};
+  auto verdict = budget_.judge(audit.row.tenant, limits, Clock::now());
+  if (verdict.row) {
+    store::Store::Batch batch;
+    batch.audit.push_back(*std::move(verdict.row));
+    post(std::move(batch));
+  }
+  if (verdict.wait == seconds(0)) return {};
+  audit.written();  // it is counted in the row about the limit
+  return failure(Errc::Exhausted,
+                 fmt::format("the audit takes no more of this tenant in this minute: try again in "
+                             "{} seconds",
+                             verdict.wait.count()));
+}
+
+awaitable<Result<void>> FleetImpl::store_works(Audited& audit) {
+  if (const auto may = within_budget(audit); !may) co_return std::unexpected(may.error());
+  co_return co_await store_works();
 }
 
 store::SandboxRecord FleetImpl::stored(const Sandbox& sandbox) const {

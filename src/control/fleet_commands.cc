@@ -120,6 +120,16 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
   return request;
 }
 
+store::AuditEvent FleetImpl::about(const Caller& caller, const Sandbox& sandbox, std::string action,
+                                   std::uint32_t process) const {
+  const auto known = sandbox.commands.find(process);
+  store::AuditEvent event = row(caller, std::move(action), sandbox.id,
+                                known == sandbox.commands.end() ? "" : known->second);
+  event.object = "process " + std::to_string(process) + (event.object.empty() ? "" : ": ") +
+                 std::move(event.object);
+  return event;
+}
+
 awaitable<Result<ExecOutcome>> FleetImpl::exec(const Caller& caller, std::string id,
                                                ExecWish wish) {
   auto sandbox = find(caller, id);
@@ -132,7 +142,8 @@ awaitable<Result<ExecOutcome>> FleetImpl::run(const Caller& caller, SandboxPtr k
   const Use sandbox(std::move(kept));
   const std::string text = text_of(wish);
   Audited audit(*this, row(caller, std::move(action), sandbox->id, text));
-  if (store_failed_) {
+  if (const auto may = within_budget(audit); !may) co_return std::unexpected(may.error());
+  if (rows_missing()) {
     auto works = co_await store_works();
     if (!works) co_return std::unexpected(works.error());
   }
@@ -176,7 +187,7 @@ awaitable<Result<ProcessView>> FleetImpl::start(const Caller& caller, std::strin
   const Use sandbox(*found);
   const std::string text = text_of(wish.exec);
   Audited audit(*this, row(caller, "process.start", sandbox->id, text));
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   const auto refuse = [](const Error& error) -> Result<ProcessView> {
     return std::unexpected(error);
@@ -227,6 +238,8 @@ awaitable<Result<ProcessView>> FleetImpl::start(const Caller& caller, std::strin
   if (sandbox->commands.size() >= wire::kProcessesMax)
     sandbox->commands.erase(sandbox->commands.begin());
   sandbox->commands[started->id] = name;
+  (void)sandbox->starters.add(caller.request_id, started->id);
+  (void)sandbox->told.add(caller.request_id, started->id);
   audit.detail["process"] = started->id;
   events_.add("process.started", sandbox->tenant, sandbox->id,
               {{"process", started->id}, {"command", name}});
@@ -307,11 +320,27 @@ awaitable<Result<std::unique_ptr<OutputStream>>> FleetImpl::attach(const Caller&
   auto found = running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
+  Audited audit(*this, about(caller, *sandbox, "process.attach", process));
+  const bool first = !sandbox->told.has(caller.request_id, process);
+  if (!first) audit.written();
+  if (first) {
+    auto works = co_await store_works(audit);
+    if (!works) co_return std::unexpected(works.error());
+  }
   auto output =
       explained(*this, *sandbox, co_await sandbox->guest->attach(process, out_offset, err_offset));
-  if (!output && output.error().code == Errc::NotFound) co_return no_process(process);
-  if (!output) co_return std::unexpected(output.error());
-  co_return std::make_unique<Output>(*this, sandbox.ptr(), process, *std::move(output));
+  Result<std::unique_ptr<OutputStream>> result;
+  if (output) {
+    result = std::make_unique<Output>(*this, sandbox.ptr(), process, *std::move(output));
+  } else if (output.error().code == Errc::NotFound) {
+    result = no_process(process);
+  } else {
+    result = std::unexpected(output.error());
+  }
+  if (!first) co_return result;
+  auto settled = co_await settle(audit, std::move(result));
+  if (settled) (void)sandbox->told.add(caller.request_id, process);
+  co_return settled;
 }
 
 awaitable<Result<void>> FleetImpl::write_input(const Caller& caller, std::string id,
@@ -320,8 +349,18 @@ awaitable<Result<void>> FleetImpl::write_input(const Caller& caller, std::string
   auto found = running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
-  co_return explained(*this, *sandbox,
-                      co_await sandbox->guest->input(process, std::move(bytes), then_close));
+  Audited audit(*this, about(caller, *sandbox, "process.input", process));
+  const bool first = !sandbox->told.has(caller.request_id, process);
+  if (!first) audit.written();
+  // What is typed runs: it waits for the audit, though its row may be there already.
+  auto works = first ? co_await store_works(audit) : co_await store_works();
+  if (!works) co_return std::unexpected(works.error());
+  auto taken = explained(*this, *sandbox,
+                         co_await sandbox->guest->input(process, std::move(bytes), then_close));
+  if (!first) co_return taken;
+  auto settled = co_await settle(audit, std::move(taken));
+  if (settled) (void)sandbox->told.add(caller.request_id, process);
+  co_return settled;
 }
 
 awaitable<Result<void>> FleetImpl::signal(const Caller& caller, std::string id,
@@ -331,12 +370,24 @@ awaitable<Result<void>> FleetImpl::signal(const Caller& caller, std::string id,
   const Use sandbox(*found);
   if (number < 1 || number > kSignalMax)
     co_return bad_field("signal", fmt::format("signal is {}: want 1 to 64", number));
+  Audited audit(*this, about(caller, *sandbox, "process.signal", process));
+  audit.detail["signal"] = number;
+  audit.detail["tree"] = whole_tree;
+  // The call that started it may end it, whatever the disk says: otherwise it would run on.
+  const bool own = sandbox->starters.has(caller.request_id, process);
+  if (!own) {
+    auto works = co_await store_works(audit);
+    if (!works) co_return std::unexpected(works.error());
+  }
   const auto target = whole_tree ? wire::SignalTarget::Tree : wire::SignalTarget::Foreground;
   auto sent = explained(*this, *sandbox, co_await sandbox->guest->signal(process, number, target));
-  if (!sent && sent.error().code == Errc::NotFound)
-    co_return failure(Errc::NotFound,
-                      "there is no process " + std::to_string(process) + ", or it has ended");
-  co_return sent;
+  if (!sent && sent.error().code == Errc::NotFound) {
+    sent = failure(Errc::NotFound,
+                   "there is no process " + std::to_string(process) + ", or it has ended");
+    if (own) audit.written();  // the end of its own command is on record with it
+    if (own) co_return sent;
+  }
+  co_return co_await settle(audit, std::move(sent));
 }
 
 awaitable<Result<void>> FleetImpl::resize(const Caller& caller, std::string id,
@@ -346,7 +397,16 @@ awaitable<Result<void>> FleetImpl::resize(const Caller& caller, std::string id,
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   if (rows == 0 || columns == 0) co_return bad_field("rows", "rows, columns: want at least 1 each");
-  co_return explained(*this, *sandbox, co_await sandbox->guest->resize(process, rows, columns));
+  Audited audit(*this, about(caller, *sandbox, "process.resize", process));
+  const bool first = !sandbox->told.has(caller.request_id, process);
+  if (!first) audit.written();
+  auto works = first ? co_await store_works(audit) : co_await store_works();
+  if (!works) co_return std::unexpected(works.error());
+  auto done = explained(*this, *sandbox, co_await sandbox->guest->resize(process, rows, columns));
+  if (!first) co_return done;
+  auto settled = co_await settle(audit, std::move(done));
+  if (settled) (void)sandbox->told.add(caller.request_id, process);
+  co_return settled;
 }
 
 awaitable<Result<ProcessView>> FleetImpl::wait(const Caller& caller, std::string id,
@@ -365,12 +425,20 @@ awaitable<Result<void>> FleetImpl::forget(const Caller& caller, std::string id,
   auto found = running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
+  Audited audit(*this, about(caller, *sandbox, "process.forget", process));
+  const bool own = sandbox->starters.has(caller.request_id, process);
+  if (own) audit.written();
+  if (!own) {
+    auto works = co_await store_works(audit);
+    if (!works) co_return std::unexpected(works.error());
+  }
   auto done = explained(*this, *sandbox, co_await sandbox->guest->forget(process));
   if (done) sandbox->commands.erase(process);
   if (!done && done.error().code == Errc::Busy)
-    co_return failure(Errc::Busy,
-                      "process " + std::to_string(process) + " still runs; signal it first");
-  co_return done;
+    done =
+        failure(Errc::Busy, "process " + std::to_string(process) + " still runs; signal it first");
+  if (own) co_return done;
+  co_return co_await settle(audit, std::move(done));
 }
 
 }  // namespace caisson::control

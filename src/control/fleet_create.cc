@@ -49,9 +49,9 @@ Result<std::unique_ptr<Reservation>> FleetImpl::reserve(const Caller& caller,
   const auto of_token = static_cast<std::size_t>(std::max<std::int64_t>(0, caller.max_sandboxes));
   if (of_token != 0 && count(token_places_, caller.actor) >= of_token)
     return full(fmt::format("max_sandboxes of this token: {} sandboxes are there", of_token));
+  // How many others have is none of a tenant's business, nor is the sum.
   if (places_ >= options_.max_concurrent)
-    return full(
-        fmt::format("max_concurrent: the server has its {} sandboxes", options_.max_concurrent));
+    return failure(Errc::Exhausted, "the server has no room for another sandbox; try again later");
   if (!name.empty() && names_.contains({caller.tenant, name}))
     return std::unexpected(
         Error{Errc::AlreadyExists, "name: a sandbox '" + name + "' lives already", 0, "name"});
@@ -70,7 +70,7 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
     ++counters_.failed;
     return std::unexpected(error);
   };
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
   auto plan = plan_sandbox(wish, options_);
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));

@@ -188,7 +188,7 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Calle
   const auto refuse = [](const Error& error) -> Result<std::unique_ptr<ByteWriter>> {
     return std::unexpected(error);
   };
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
   if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
   auto absolute = guest_path(path, kWorkspace, "path");
@@ -220,7 +220,7 @@ awaitable<Result<void>> FleetImpl::make_folder(const Caller& caller, std::string
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, row(caller, "file.mkdir", sandbox->id, path));
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   auto absolute = guest_path(path, kWorkspace, "path");
   Result<void> done;
@@ -242,7 +242,7 @@ awaitable<Result<void>> FleetImpl::move(const Caller& caller, std::string id, st
   const Use sandbox(*found);
   Audited audit(*this, row(caller, "file.move", sandbox->id, from));
   audit.detail["to"] = to;
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   auto source = guest_path(from, kWorkspace, "from");
   auto target = guest_path(to, kWorkspace, "to");
@@ -265,7 +265,7 @@ awaitable<Result<std::uint64_t>> FleetImpl::remove(const Caller& caller, std::st
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, row(caller, "file.remove", sandbox->id, path));
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   auto absolute = guest_path(path, kWorkspace, "path");
   Result<std::uint64_t> done;
@@ -318,7 +318,7 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::tar_in(const Caller& c
   const auto refuse = [](const Error& error) -> Result<std::unique_ptr<ByteWriter>> {
     return std::unexpected(error);
   };
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
   if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
   auto absolute = guest_path(path, kWorkspace, "path");

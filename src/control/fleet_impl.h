@@ -17,6 +17,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,11 +30,16 @@
 #include "control/events.h"
 #include "control/open_fleet.h"
 #include "control/records.h"
+#include "control/row_budget.h"
+#include "control/told_calls.h"
 #include "engine/channel/guest_channel.h"
 
 namespace caisson::control {
 
 inline constexpr std::size_t kAuditTextBytesMax = 4096;
+inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came to nothing
+// A sandbox that nobody has heard of after so long was not handed to us.
+inline constexpr seconds kLaunchGrace{15};
 inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
 inline constexpr milliseconds kPortConnectTimeout{5'000};
 
@@ -74,6 +80,8 @@ struct Sandbox {
   std::optional<TimePoint> due;  // as it stands in the fleet's deadlines
   std::uint64_t execs = 0;
   std::map<std::uint32_t, std::string> commands;  // of the background processes we started
+  ToldCalls starters;                             // the calls that started a process
+  ToldCalls told;                                 // those that had another row about one
 
   [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.uid}; }
 };
@@ -201,7 +209,7 @@ class FleetImpl final : public RunningFleet {
   // Durable before it returns.
   awaitable<Result<void>> record(store::Store::Batch batch);
   // Writes the row of a call that came to `result`, then gives the result back; what could not be
-  // recorded did not succeed.
+  // recorded did not succeed, and was not refused either.
   template <class T>
   awaitable<Result<T>> settle(Audited& audit, Result<T> result) {
     audit.judge(result ? nullptr : &result.error());
@@ -209,7 +217,7 @@ class FleetImpl final : public RunningFleet {
     batch.audit.push_back(audit.row);
     auto written = co_await record(std::move(batch));
     audit.written();
-    if (!written && result) co_return std::unexpected(written.error());
+    if (!written) co_return std::unexpected(written.error());
     co_return result;
   }
   [[nodiscard]] Error explain(const Sandbox& sandbox, const Error& error) const;
@@ -225,6 +233,11 @@ class FleetImpl final : public RunningFleet {
                                           std::string action, std::string object) const;
   // Refuses before anything is done when the last row could not be written and still cannot.
   awaitable<Result<void>> store_works();
+  // The same for a call that will have a row: Exhausted when its tenant has written his share.
+  awaitable<Result<void>> store_works(Audited& audit);
+  [[nodiscard]] Result<void> within_budget(Audited& audit);
+  // Some row could not be written, and the audit does not say so yet.
+  [[nodiscard]] bool rows_missing() const;
   [[nodiscard]] store::SandboxRecord stored(const Sandbox& sandbox) const;
 
   // fleet_life.cc
@@ -260,9 +273,12 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxPtr>> adopt_one(const store::SandboxRecord& record,
                                           const engine::Living& living);
   void launcher_lost();
+  awaitable<void> clear_orphans();
   awaitable<void> look_at_death(SandboxPtr sandbox, Error error);
 
   // fleet_commands.cc
+  [[nodiscard]] store::AuditEvent about(const Caller& caller, const Sandbox& sandbox,
+                                        std::string action, std::uint32_t process) const;
   [[nodiscard]] Result<engine::ExecRequest> exec_request(const Sandbox& sandbox, ExecWish wish,
                                                          std::string_view prefix) const;
   [[nodiscard]] Result<milliseconds> exec_timeout(const ExecWish& wish,
@@ -306,8 +322,12 @@ class FleetImpl final : public RunningFleet {
   std::set<std::pair<TimePoint, std::string>> deadlines_;
   boost::asio::steady_timer expiry_;
   FleetCounters counters_;
+  RowBudget budget_;
   bool store_failed_ = false;
+  std::uint64_t unwritten_told_ = 0;  // of the store's rows that could not be written
+  std::set<std::string> orphans_;     // recorded as ended when the launcher went out of reach
   bool stopping_ = false;
+  boost::asio::thread_pool readers_{1};  // what asks the store something waits for the disk there
   std::unique_ptr<engine::LauncherChannel> launcher_;  // goes first: it calls us
 };
 

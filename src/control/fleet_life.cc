@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -167,9 +168,12 @@ awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxP
   const State wanted = freeze ? State::Paused : State::Running;
   if (sandbox->state == wanted && (freeze || sandbox->guest)) co_return view(*sandbox);
   Audited audit(*this, row(caller, freeze ? "sandbox.pause" : "sandbox.resume", sandbox->id, ""));
-  auto works = co_await store_works();
-  if (!works) co_return std::unexpected(works.error());
-  sandbox->changing = true;
+  sandbox->changing = true;  // before the first wait: a second caller sees it
+  auto works = co_await store_works(audit);
+  if (!works) {
+    sandbox->changing = false;
+    co_return std::unexpected(works.error());
+  }
   Result<void> done =
       freeze ? co_await launcher_->freeze(sandbox->id) : co_await launcher_->thaw(sandbox->id);
   if (done && !freeze && !sandbox->guest) {
@@ -205,9 +209,10 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   const auto refuse = [](const Error& error) -> Result<SandboxView> {
     return std::unexpected(error);
   };
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  auto changed = change_limits(sandbox->limits, sandbox->kept.idle_seconds, wish);
+  auto changed =
+      change_limits(sandbox->limits, sandbox->kept.idle_seconds, wish, options_.limits_max);
   if (!changed) co_return co_await settle(audit, refuse(changed.error()));
   if (sandbox->changing)
     co_return co_await settle(
@@ -263,18 +268,16 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family
   (void)made->release();
   const ip::address there =
       v4 ? ip::address(ip::address_v4::loopback()) : ip::address(ip::address_v6::loopback());
+  using namespace boost::asio::experimental::awaitable_operators;
   boost::asio::steady_timer timer(executor_, kPortConnectTimeout);
-  bool late = false;
-  timer.async_wait([&socket, &late](const boost::system::error_code& stopped) {
-    if (stopped) return;
-    late = true;
-    boost::system::error_code ignored;
-    socket.cancel(ignored);
-  });
-  co_await socket.async_connect(ip::tcp::endpoint(there, port),
-                                boost::asio::redirect_error(boost::asio::use_awaitable, failed));
-  timer.cancel();
-  if (late) co_return failure(Errc::TimedOut, "nobody accepted the connection in time");
+  boost::system::error_code stopped;
+  // Both are over when this returns, so neither can touch the socket or the timer afterwards.
+  const auto first = co_await (
+      socket.async_connect(ip::tcp::endpoint(there, port),
+                           boost::asio::redirect_error(boost::asio::use_awaitable, failed)) ||
+      timer.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, stopped)));
+  if (first.index() == 1)
+    co_return failure(Errc::TimedOut, "nobody accepted the connection in time");
   if (failed) co_return failure(Errc::NotFound, failed.message());
   UniqueFd out(socket.release(failed));
   if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
@@ -287,7 +290,7 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_port(const Caller& caller, std::s
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, row(caller, "port.connect", sandbox->id, std::to_string(port)));
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   Result<UniqueFd> result = bad_field("port", "port is 0: want 1 to 65535");
   if (const auto up = awake(*sandbox); !up) {
@@ -324,9 +327,8 @@ FleetCounters FleetImpl::counters() const {
 Result<void> FleetImpl::ready() const {
   if (stopping_) return failure(Errc::Gone, "the server ends");
   if (!launcher_->connected()) return failure(Errc::LauncherGone, "the launcher is away");
+  // A server that is full serves the sandboxes it has: it is ready, and anybody may ask this.
   if (store_failed_) return failure(Errc::StoreFull, "the audit could not be written");
-  if (places_ >= options_.max_concurrent)
-    return failure(Errc::Exhausted, "max_concurrent: the server has all the sandboxes it may have");
   return {};
 }
 

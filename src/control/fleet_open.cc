@@ -2,9 +2,14 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/json/parse.hpp>
 #include <unordered_map>
 
+#include "control/await_store.h"
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
 #include "control/text.h"
@@ -71,7 +76,10 @@ awaitable<Result<void>> FleetImpl::begin(LauncherOpener opener) {
     if (at != living_.end()) end(SandboxPtr(at->second), reason_of(status), "launcher");
   };
   watcher.on_lost = [this] { launcher_lost(); };
-  watcher.on_back = [this] { events_.add("launcher.back", "", ""); };
+  watcher.on_back = [this] {
+    events_.add("launcher.back", "", "");
+    boost::asio::co_spawn(executor_, clear_orphans(), boost::asio::detached);
+  };
   auto opened = opener(std::move(watcher));
   if (!opened) co_return std::unexpected(opened.error());
   launcher_ = *std::move(opened);
@@ -167,7 +175,8 @@ awaitable<void> FleetImpl::recall_commands(SandboxPtr sandbox) {
   query.outcome = store::Outcome::Allowed;
   query.before = INT64_MAX;
   query.limit = store::kPageRowsMax;
-  const auto rows = store_.audit(query);
+  auto ask = [this, query] { return store_.audit(query); };
+  const auto rows = co_await on_worker(readers_, std::move(ask));
   if (!rows || rows->empty()) co_return;
   const auto there = co_await sandbox->guest->processes();
   if (!there) co_return;
@@ -191,11 +200,41 @@ void FleetImpl::launcher_lost() {
   for (const auto& [id, sandbox] : all) {
     retire(sandbox, "launcher ended");
     sandbox->place.reset();
+    orphans_.insert(id);
     batch.sandboxes.push_back(stored(*sandbox));
     batch.audit.push_back(own_row(*sandbox, "launcher", "sandbox.end", sandbox->end_reason));
   }
   events_.add("launcher.lost", "", "");
   if (!batch.audit.empty()) post(std::move(batch));
+}
+
+// The launcher is back. Usually it is a new one and has nothing. When only the connection was lost,
+// what was written down as ended lives on over there, and so may something whose launch was never
+// answered: nobody will ask for either again. A stranger could also be of a create that is under
+// way now, so it has the time to be published.
+awaitable<void> FleetImpl::clear_orphans() {
+  const std::weak_ptr<FleetImpl*> alive = alive_;  // we may be gone at the end of any wait
+  const auto there = co_await launcher_->living();
+  if (!there || alive.expired() || stopping_) co_return;
+  std::vector<std::string> strangers;
+  for (const engine::Living& one : *there) {
+    if (living_.contains(one.id)) continue;
+    if (orphans_.contains(one.id)) {
+      co_await clear_away(one.id);
+      if (alive.expired()) co_return;
+    } else {
+      strangers.push_back(one.id);
+    }
+  }
+  orphans_.clear();
+  if (strangers.empty()) co_return;
+  boost::asio::steady_timer grace(executor_, kLaunchGrace);
+  boost::system::error_code ignored;
+  co_await grace.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+  for (const std::string& id : strangers) {
+    if (alive.expired() || stopping_) co_return;
+    if (!living_.contains(id)) co_await clear_away(id);
+  }
 }
 
 awaitable<void> FleetImpl::look_at_death(SandboxPtr sandbox, Error error) {

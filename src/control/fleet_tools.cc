@@ -53,17 +53,19 @@ awaitable<Result<json::object>> FleetImpl::file_tool(const Caller& caller, Sandb
   const Use sandbox(std::move(kept));
   Audited audit(*this,
                 row(caller, "tool." + cut_text(tool, 64), sandbox->id, object_of(arguments)));
-  auto works = co_await store_works();
+  auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   Result<json::object> result;
   if (const auto known = check_tool_name(tool, "tool"); !known) {
     result = std::unexpected(known.error());
-  } else if (tool == kHttpRequest) {
-    result = std::unexpected(no_http());
   } else if (std::ranges::find(sandbox->kept.tools, tool) == sandbox->kept.tools.end()) {
     ++counters_.denied;
-    result = std::unexpected(
-        Error{Errc::Denied, "tool: this sandbox may not use '" + tool + "'", 0, "tool"});
+    std::string message = "tool: this sandbox may not use '" + tool + "'";
+    if (tool == kHttpRequest)
+      message += ", which no sandbox of this version has: none has a network";
+    result = std::unexpected(Error{Errc::Denied, std::move(message), 0, "tool"});
+  } else if (tool == kHttpRequest) {
+    result = std::unexpected(no_http());
   } else if (const auto up = awake(*sandbox); !up) {
     result = std::unexpected(up.error());
   } else {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/fleet.h"
+#include "control/row_budget.h"
 #include "engine/channel/launcher_channel.h"
 #include "engine/host/features.h"
 
@@ -35,6 +36,11 @@ struct FleetOptions {
   std::map<std::string, CreateWish> profiles;
   std::vector<std::string> command_blocklist = default_blocklist();  // in RE2's language
   double exec_timeout_seconds = 60;
+  // The most that a caller or a profile may ask for; what is not set has no bound here.
+  LimitWish limits_max;
+  // Of one tenant; 0: no limit.
+  std::uint64_t audit_bytes_per_minute = kAuditBytesPerMinute;
+  std::uint64_t audit_refusals_per_minute = kAuditRefusalsPerMinute;
   // What the launcher's host can do; probed at the start when it is not given.
   std::optional<engine::HostFeatures> host;
 };

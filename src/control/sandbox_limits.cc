@@ -52,6 +52,22 @@ std::optional<T> first_of(const std::optional<T>& a, const std::optional<T>& b,
   return a ? a : b ? b : c;
 }
 
+// `unit` is how many of the value's own are one of what the field is called.
+template <class T>
+Result<void> at_most(const char* name, std::optional<T>& value, const std::optional<T>& most,
+                     double unit, std::string_view word) {
+  if (!most || *most == T{}) return {};
+  if (!value || *value == T{}) value = most;
+  if (*value <= *most) return {};
+  const std::string field = std::string("resource_limits.") + name;
+  return std::unexpected(
+      Error{Errc::Denied,
+            fmt::format("{} is {}: the most on this server is {}{}{}", field,
+                        static_cast<double>(*value) / unit, static_cast<double>(*most) / unit,
+                        word.empty() ? "" : " ", word),
+            0, field});
+}
+
 // Rounded up: less than the smallest unit must not become 0, which is none.
 std::uint64_t micros(const std::optional<double>& seconds) {
   return seconds ? static_cast<std::uint64_t>(std::ceil(*seconds * 1e6)) : 0;
@@ -103,6 +119,18 @@ LimitWish overlay(const LimitWish& wish, const LimitWish& profile, const LimitWi
   return out;
 }
 
+Result<void> apply_most(LimitWish& limits, const LimitWish& most) {
+  TRY(at_most("cpu", limits.cpu, most.cpu, 1, "cores"));
+  TRY(at_most("memory_mb", limits.memory_bytes, most.memory_bytes, kMiB, "MiB"));
+  TRY(at_most("processes", limits.processes, most.processes, 1, ""));
+  TRY(at_most("timeout_seconds", limits.timeout_seconds, most.timeout_seconds, 1, "seconds"));
+  // Without a wish it is half of the memory, where that is less.
+  const std::uint64_t habit = limits_of(limits).disk_bytes;
+  const bool fits = !limits.disk_bytes && habit != 0 && habit <= most.disk_bytes.value_or(habit);
+  if (!fits) TRY(at_most("disk_mb", limits.disk_bytes, most.disk_bytes, kMiB, "MiB"));
+  return {};
+}
+
 engine::Limits limits_of(const LimitWish& wish) {
   engine::Limits limits;
   limits.memory_bytes = wish.memory_bytes.value_or(0);
@@ -122,7 +150,7 @@ engine::Limits limits_of(const LimitWish& wish) {
 }
 
 Result<ChangedLimits> change_limits(const engine::Limits& now, std::optional<double> idle_seconds,
-                                    const LimitWish& wish) {
+                                    const LimitWish& wish, const LimitWish& most) {
   TRY(check_limits(wish));
   const auto fixed = [](const char* name) {
     const std::string field = std::string("resource_limits.") + name;
@@ -133,6 +161,8 @@ Result<ChangedLimits> change_limits(const engine::Limits& now, std::optional<dou
   if (wish.disk_bytes) return fixed("disk_mb");
   if (wish.disk_files) return fixed("disk_files");
   if (wish.open_files) return fixed("open_files");
+  LimitWish bound = wish;
+  TRY(apply_most(bound, most));
   ChangedLimits out{now, wish.idle_seconds ? wish.idle_seconds : idle_seconds};
   if (wish.memory_bytes) out.limits.memory_bytes = *wish.memory_bytes;
   if (wish.processes) out.limits.processes = *wish.processes;

@@ -8,6 +8,8 @@ namespace caisson::control {
 [[nodiscard]] Result<void> check_limits(const LimitWish& wish);
 [[nodiscard]] LimitWish overlay(const LimitWish& wish, const LimitWish& profile,
                                 const LimitWish& server);
+// What a caller or a profile asked for is not above the most; what nobody asked for is the most.
+[[nodiscard]] Result<void> apply_most(LimitWish& limits, const LimitWish& most);
 [[nodiscard]] engine::Limits limits_of(const LimitWish& wish);
 
 }  // namespace caisson::control

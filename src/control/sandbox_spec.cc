@@ -193,7 +193,8 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   for (const auto& [name, value] : wish.labels) plan.labels[name] = value;
   plan.tools = TRY(choose_tools(wish, *profile, options));
   plan.files = TRY(check_files(wish));
-  const LimitWish limits = overlay(wish.limits, profile->limits, options.limits);
+  LimitWish limits = overlay(wish.limits, profile->limits, options.limits);
+  TRY(apply_most(limits, options.limits_max));
   plan.idle_seconds = limits.idle_seconds;
   if (plan.idle_seconds && *plan.idle_seconds <= 0) plan.idle_seconds.reset();
 
@@ -225,6 +226,7 @@ Result<void> check_options(const FleetOptions& options) {
   if (!(options.exec_timeout_seconds > 0) || options.exec_timeout_seconds > kExecSecondsMax)
     return bad_field("sandbox.exec_timeout_seconds",
                      "sandbox.exec_timeout_seconds: want more than 0 and at most 3600 seconds");
+  TRY_IN("sandbox", apply_most(limits, options.limits_max));
   for (const auto& [name, profile] : options.profiles) {
     CreateWish probe;
     probe.profile = name;

@@ -41,7 +41,8 @@ struct ChangedLimits {
 };
 [[nodiscard]] Result<ChangedLimits> change_limits(const engine::Limits& now,
                                                   std::optional<double> idle_seconds,
-                                                  const LimitWish& wish);
+                                                  const LimitWish& wish,
+                                                  const LimitWish& most = {});
 
 // NAME=value each; judged and bounded.
 [[nodiscard]] Result<std::vector<std::string>> environment_of(

@@ -38,8 +38,9 @@ inline constexpr std::size_t kLingerBytesMax = 1024UL * 1024;
 inline constexpr std::uint32_t kLingerSeconds = 2;
 // A body makes progress when so much of it arrives within the stall time.
 inline constexpr std::size_t kProgressBytesMin = 512;
-// So much may pass without a look at other connections.
-inline constexpr std::size_t kBurstBytesMax = 1024UL * 1024;
+// So much may pass without a look at other connections. An event with 32 KiB of output in it takes
+// some tenths of a millisecond to make, and a neighbour's call waits for several such turns.
+inline constexpr std::size_t kBurstBytesMax = 32UL * 1024;
 inline constexpr std::size_t kReadBufferBytes = 4096;  // grows up to the limit of a head
 
 // What a WebSocket shares with its connection: the socket lives in the former, deadlines and the
@@ -63,7 +64,7 @@ class Connection final : public Exchange {
   // From the server: the tick has moved; it stops; it cuts what is left.
   void on_tick();
   void on_stop();
-  void cut();
+  void cut() override;
 
   [[nodiscard]] const Request& request() const noexcept override { return request_; }
   awaitable<Result<std::string>> read_all(std::size_t bytes_max) override;

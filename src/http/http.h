@@ -113,6 +113,9 @@ class Exchange {
   // Ends the connection after this answer: what is on the wire cannot be trusted any more.
   virtual void close_after() = 0;
 
+  // Ends the connection now, whatever is under way: every wait of this exchange, and of the
+  // WebSocket that came of it, ends as if the peer had left.
+  virtual void cut() = 0;
   // Returns when the peer has hung up or closed its sending half (or when cancelled): for whoever
   // must stop a command whose caller has left.
   virtual awaitable<void> wait_for_hangup() = 0;

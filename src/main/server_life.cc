@@ -30,6 +30,7 @@ namespace asio = boost::asio;
 using policy::LogLevel;
 
 constexpr seconds kLastAnswers{10};     // for calls that are answered when their sandbox ends
+constexpr seconds kLastTurns{5};        // for calls to notice that their connection was cut
 constexpr milliseconds kDrainLook{20};  // between looks at what still runs
 
 // Tells a service manager, where there is one, what we are doing.
@@ -49,10 +50,22 @@ void notify(std::string_view state) {
                  static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
 }
 
+// The objects of a server outlive what waits in its loop, and the loop outlives its objects, whose
+// timers and sockets are its own. So the waiting calls go first, by a step of their own.
+class Loop : public asio::io_context {
+ public:
+  Loop() : asio::io_context(1) {}
+  // Destroys every handler that is left, and with it the coroutines that wait. No more runs.
+  void drop_waiting() { shutdown(); }
+};
+
 class ServerLife {
  public:
   ServerLife(const ServerFlags& flags, policy::Settings settings)
       : flags_(flags), settings_(std::move(settings)), log_(settings_.logging) {}
+  ~ServerLife() { io_.drop_waiting(); }
+  ServerLife(const ServerLife&) = delete;
+  ServerLife& operator=(const ServerLife&) = delete;
 
   Result<void> run() {
     for (const int socket : flags_.listeners) bound_.push_back(TRY(bound_address(socket)));
@@ -162,6 +175,7 @@ class ServerLife {
       settings_.sandbox = again->sandbox;
       settings_.profiles = again->profiles;
       settings_.logging = again->logging;
+      settings_.audit.tenant_mb_per_minute = again->audit.tenant_mb_per_minute;
       log_.say(LogLevel::Info,
                fmt::format("settings read again, {} changed", difference.reloaded.size()));
     }
@@ -171,9 +185,12 @@ class ServerLife {
   void end() {
     if (std::exchange(ending_, true)) {
       patience_ = Clock::now();  // asked twice: no more waiting
+      hurried_ = true;
       return;
     }
     notify("STOPPING=1");
+    door_->close();
+    http_->stop([this] { answered_ = true; });
     log_.say(LogLevel::Info, "stopping");
     patience_ = Clock::now() +
                 duration_cast<milliseconds>(std::chrono::duration<double>(flags_.drain_seconds));
@@ -187,11 +204,16 @@ class ServerLife {
       timer.expires_after(kDrainLook);
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
-    bool answered = false;
-    http_->stop([&answered] { answered = true; });
     co_await fleet_->stop("the server was stopped");
-    const TimePoint latest = Clock::now() + kLastAnswers;
-    while (!answered && Clock::now() < latest) {
+    TimePoint latest = Clock::now() + kLastAnswers;
+    while (!answered_ && !hurried_ && Clock::now() < latest) {
+      timer.expires_after(kDrainLook);
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    }
+    // Who does not read his answer by now is cut; his call ends at its next turn.
+    http_->stop(nullptr);
+    latest = Clock::now() + kLastTurns;
+    while (!answered_ && Clock::now() < latest) {
       timer.expires_after(kDrainLook);
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
@@ -205,7 +227,7 @@ class ServerLife {
   ServerLog log_;
   std::vector<policy::ListenAddress> bound_;
   // Built downward, destroyed upward: whoever waits for the store or the fleet goes before them.
-  asio::io_context io_{1};
+  Loop io_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<control::Access> access_;
   std::unique_ptr<control::RunningFleet> fleet_;
@@ -213,6 +235,8 @@ class ServerLife {
   std::unique_ptr<http::Server> http_;
   asio::signal_set signals_{io_, SIGTERM, SIGINT, SIGHUP};
   bool ending_ = false;
+  bool hurried_ = false;
+  bool answered_ = false;  // no connection is left
   TimePoint patience_{};
 };
 

@@ -90,6 +90,11 @@ control::FleetOptions fleet_options(const policy::Settings& settings) {
   options.max_concurrent = static_cast<std::size_t>(said.max_concurrent);
   options.max_per_tenant = static_cast<std::size_t>(said.max_per_tenant);
   options.limits = limits_of(said.limits);
+  const policy::LimitsMaxSettings& most = said.limits_max;
+  options.limits_max =
+      limits_of({most.cpu, most.memory_mb, most.processes, most.disk_mb, most.timeout_seconds});
+  options.audit_bytes_per_minute = static_cast<std::uint64_t>(settings.audit.tenant_mb_per_minute)
+                                   << 20U;
   if (said.idle_seconds > 0) options.limits.idle_seconds = said.idle_seconds;
   options.image = said.default_image;
   options.tools = said.tools;

@@ -1,12 +1,22 @@
 #include "policy/json_text.h"
 
+#include <array>
 #include <boost/json/serialize.hpp>
+#include <boost/json/serializer.hpp>
 
 #include "policy/wording.h"
 
 namespace caisson::policy {
 
 namespace {
+
+// Piece by piece: a long text is not held a second time.
+void append(const boost::json::value& value, std::string& out) {
+  std::array<char, 4096> piece;
+  boost::json::serializer serializer;
+  serializer.reset(&value);
+  while (!serializer.done()) out += serializer.read(piece.data(), piece.size());
+}
 
 // The depth is that of a value we built ourselves.
 void write(const boost::json::value& value, std::string& out) {
@@ -28,7 +38,7 @@ void write(const boost::json::value& value, std::string& out) {
   } else if (const auto* number = value.if_double()) {
     out += decimal(*number, 1);
   } else {
-    out += boost::json::serialize(value);
+    append(value, out);
   }
 }
 

@@ -155,6 +155,7 @@ class Store {
     std::uint64_t commits = 0;
     std::uint64_t failures = 0;
     std::size_t waiting = 0;
+    std::uint64_t unwritten = 0;  // rows of the audit that came here and could not be written
   };
   [[nodiscard]] virtual Counters counters() const = 0;
 };

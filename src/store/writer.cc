@@ -160,15 +160,18 @@ void Writer::write_group(std::vector<Job>& group) {
   ledger_->write(entries);
   std::uint64_t rows = 0;
   std::uint64_t failures = 0;
+  std::uint64_t unwritten = 0;
   for (std::size_t at = 0; at < group.size(); ++at) {
     if (entries[at].result) {
       rows += group[at].batch.audit.size();
     } else {
       ++failures;
+      unwritten += group[at].batch.audit.size();
     }
   }
   rows_.fetch_add(rows, std::memory_order_relaxed);
   failures_.fetch_add(failures, std::memory_order_relaxed);
+  unwritten_.fetch_add(unwritten, std::memory_order_relaxed);
   if (failures < group.size()) commits_.fetch_add(1, std::memory_order_relaxed);
   for (std::size_t at = 0; at < group.size(); ++at) {
     // A waiter may end the moment it is told: nothing of its job is kept beyond the call.
@@ -191,7 +194,8 @@ Store::Counters Writer::counters() const {
   return {.rows = rows_.load(std::memory_order_relaxed),
           .commits = commits_.load(std::memory_order_relaxed),
           .failures = failures_.load(std::memory_order_relaxed),
-          .waiting = queue_.size()};
+          .waiting = queue_.size(),
+          .unwritten = unwritten_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace caisson::store

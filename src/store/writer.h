@@ -57,6 +57,7 @@ class Writer {
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<std::uint64_t> commits_{0};
   std::atomic<std::uint64_t> failures_{0};
+  std::atomic<std::uint64_t> unwritten_{0};
   std::thread thread_;  // last: it uses all the others
 };
 

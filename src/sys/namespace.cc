@@ -199,10 +199,11 @@ Result<UniqueFd> PendingNamespace::finish() {
 Result<Surroundings> enter_new_surroundings() {
   // Opened before: there is no /proc in the new ones.
   const UniqueFd own = TRY(open_at(AT_FDCWD, "/proc/thread-self/ns", O_RDONLY | O_DIRECTORY));
-  if (!prepare(Preparation::LoopbackAndMounts))
+  if (::unshare(CLONE_NEWIPC) != 0 || !prepare(Preparation::LoopbackAndMounts))
     return sys_failure("new network and mount namespaces", errno);
   return Surroundings{TRY(open_at(own.get(), "net", O_RDONLY)),
-                      TRY(open_at(own.get(), "mnt", O_RDONLY))};
+                      TRY(open_at(own.get(), "mnt", O_RDONLY)),
+                      TRY(open_at(own.get(), "ipc", O_RDONLY))};
 }
 
 MountNamespaceVisit::MountNamespaceVisit(int there, int back) noexcept : back_(back) {

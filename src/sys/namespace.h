@@ -69,10 +69,12 @@ class PendingNamespace {
   bool ready_ = false;
 };
 
-// The same for the calling thread, which leaves the host's network and mounts for good.
+// The same for the calling thread, which leaves the host's network and mounts for good; and with
+// them its System V objects, which cost the kernel another mount.
 struct Surroundings {
   UniqueFd network;
   UniqueFd mounts;
+  UniqueFd ipc;  // only of the calling thread
 };
 [[nodiscard]] Result<Surroundings> enter_new_surroundings();
 

@@ -177,6 +177,13 @@ TEST_F(InitFiles, TheUsersRightsAreTheOnesThatCount) {
   EXPECT_EQ(shadow.error().code, Errc::Denied);
   auto own = session_->read_file(kUser, "/proc/1/environ");
   EXPECT_FALSE(own);
+  // What procfs says of the process that reads is about init's own image.
+  for (const char* path : {"/proc/self/maps", "/proc/self/status", "/proc/thread-self/stat"}) {
+    const auto image = session_->read_file(kUser, path);
+    ASSERT_FALSE(image) << path;
+    EXPECT_EQ(image.error().code, Errc::Denied) << path;
+  }
+  EXPECT_FALSE(session_->list(kUser, "/proc/self"));
   // Root of the guest is nobody on the host's files either.
   auto as_root = session_->read_file({0, 0}, "/etc/shadow");
   EXPECT_FALSE(as_root);

@@ -77,9 +77,13 @@ TEST(LauncherService, WhatIsBeyondTheCeilingIsDeniedByName) {
   EXPECT_EQ(client->set_limits(guest.id, request.limits).error().code, Errc::Denied);
   // One that cannot be read, or that others could have written, lets nothing through.
   state.write("launcher/ceiling", "memory_bytes_max lots\n");
-  EXPECT_EQ(client->launch(request, {}).error().code, Errc::Denied);
+  EXPECT_EQ(client->launch(request, {}).error().code, Errc::Internal);
   state.write("launcher/ceiling", "sandboxes_max 9\n", 0666);
-  EXPECT_EQ(client->launch(request, {}).error().code, Errc::Denied);
+  EXPECT_EQ(client->launch(request, {}).error().code, Errc::Internal);
+  state.write("launcher/ceiling", "sandboxes_max 9\n");
+  // A change is judged like a launch.
+  request.limits.open_files = 1;
+  EXPECT_EQ(client->set_limits(guest.id, request.limits).error().code, Errc::InvalidArgument);
 }
 
 TEST(LauncherService, FoldersOfTheHostAreNotForServers) {

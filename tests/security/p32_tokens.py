@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import itertools
+import socket
 import subprocess
 import tempfile
 
@@ -74,6 +75,69 @@ class Tokens(Attack):
         self.attack(token["token"], {401})
         self.attack(token["token"], {401}, upgrade=True)
         self.still_there()
+
+    def hold(self, token, path, headers=None):
+        """A connection whose answer does not end by itself, after its head has come."""
+        lines = [f"GET {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"]
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        link = socket.create_connection(("127.0.0.1", self.server.port), live_server.PATIENCE)
+        self.addCleanup(link.close)
+        link.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        seen = b""
+        while b"\r\n\r\n" not in seen:
+            part = link.recv(65536)
+            self.assertTrue(part, seen)
+            seen += part
+        self.assertIn(seen.split()[1], (b"101", b"200"), seen)
+        return link
+
+    def ends(self, link):
+        """True when the server has closed it; a time-out of the socket is a failure."""
+        try:
+            while link.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+        return True
+
+    def open_sockets(self, token):
+        terminal = self.hold(token, f"/api/v1/sandboxes/{self.box}/terminal?command=cat", UPGRADE)
+        events = self.hold(token, "/api/v1/events")
+        watch = self.hold(token, f"/api/v1/sandboxes/{self.box}/watch/")
+        return terminal, events, watch
+
+    def test_a_revoked_token_ends_on_open_sockets(self):
+        token = self.server.new_token("red", "read", "use")
+        links = self.open_sockets(token["token"])
+        spared = self.hold(self.owner, "/api/v1/events")
+        answer = self.server.call("DELETE", f"/api/v1/tokens/{token['id']}", token=self.server.admin)
+        self.assertEqual(answer.status, 204, answer)
+        self.assertTrue(all(self.ends(link) for link in links))
+        spared.setblocking(False)
+        try:
+            while spared.recv(65536):
+                pass
+            self.fail("the socket of another token was cut, too")
+        except BlockingIOError:
+            pass
+        # Who withdraws his own token hears that it is done.
+        own = self.server.new_token("red", "admin")
+        answer = self.server.call("DELETE", f"/api/v1/tokens/{own['id']}", token=own["token"])
+        self.assertEqual(answer.status, 204, answer)
+
+    def test_an_expired_token_ends_on_open_sockets(self):
+        token = self.server.new_token("red", "read", "use", expires_seconds=3)["token"]
+        self.assertTrue(all(self.ends(link) for link in self.open_sockets(token)))
+
+    def test_a_missing_scope_is_recorded(self):
+        token = self.server.new_token("red", "read")
+        for _ in range(20):
+            self.assertEqual(self.server.call("GET", "/api/v1/tokens", token=token["token"]).status, 403)
+        page = self.server.call("GET", "/api/v1/audit?action=denied&limit=1000", token=self.server.admin)
+        rows = [row for row in page.json()["rows"] if row["actor"] == token["id"]]
+        self.assertTrue(rows, page)
+        self.assertEqual((rows[0]["object"], rows[0]["outcome"]), ("GET /api/v1/tokens", "denied"))
+        self.assertLess(len(rows), 20)
 
     def test_a_scope_is_not_another(self):
         for scope in SCOPES[:3]:

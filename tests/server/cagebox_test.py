@@ -217,9 +217,9 @@ class Tools(ApiCase):
         self.refused(self.server.post(path_of(box, "tools/execute"), "{"
                                       , headers={"Content-Type": "application/json"}), 400, "InvalidArgument")
 
-    def test_http_request_is_unsupported(self):
+    def test_http_request_is_no_sandboxs_tool(self):
         box = self.create()
-        self.refused(self.tool(box, "http_request", method="GET", url="http://example.com/"), 501, "Unsupported")
+        self.refused(self.tool(box, "http_request", method="GET", url="http://example.com/"), 403, "Denied", "tool")
 
     def test_a_tool_that_is_not_listed_is_denied_and_audited(self):
         box = self.create(tools=["file_read"])
@@ -309,7 +309,7 @@ class Curl(ApiCase):
             status, body = self.curl("-X", "POST", f"{api}/{box}/tools/execute", data=call)
             self.assertEqual((status, json.loads(body)["result"][key]), (200, value), body)
         denied = '{"tool": "http_request", "arguments": {"method": "GET", "url": "http://example.com/"}}'
-        self.assertEqual(self.curl("-X", "POST", f"{api}/{box}/tools/execute", data=denied)[0], 501)
+        self.assertEqual(self.curl("-X", "POST", f"{api}/{box}/tools/execute", data=denied)[0], 403)
         with tempfile.NamedTemporaryFile() as upload:
             upload.write(os.urandom(3_000_000))
             upload.flush()

@@ -1,12 +1,17 @@
 """Who dies when, and what goes on: the server, the launcher's worker, its keeper, the sandboxes."""
 
+import ctypes
+import http.client
 import os
+import re
 import signal
+import socket
+import stat
 import subprocess
 import threading
 import unittest
 
-from harness import BIN, PATIENCE, Server, bytes_of, main, path_of, wait_for
+from harness import BIN, PATIENCE, Server, bytes_of, groups_named, main, path_of, wait_for
 
 
 class Life(unittest.TestCase):
@@ -34,8 +39,9 @@ class Life(unittest.TestCase):
         wait_for(lambda: server.get(path_of(box)).status == 404, "the end of the sandbox")
 
     def end_reason(self, server, box):
-        rows = server.get(f"/api/v1/audit?sandbox={box}&action=sandbox.end").json["rows"]
-        return rows[0]["object"] if rows else None
+        """Nobody waits for this row: it comes a moment after the sandbox has gone."""
+        path = f"/api/v1/audit?sandbox={box}&action=sandbox.end"
+        return wait_for(lambda: server.get(path).json["rows"], f"the row about the end of {box}")[0]["object"]
 
 
 class ServerDies(Life):
@@ -184,6 +190,35 @@ class LauncherDies(Life):
         server.stop()
         server.wait_until_clean()
 
+    def test_only_the_connection(self):
+        """What was written down as ended does not live on in a launcher that is still there."""
+        server = self.serve()
+        boxes = [server.create() for _ in range(2)]
+        server.look()
+        self.assertTrue(groups_named(boxes))
+        pidfd_getfd = 438
+        call = ctypes.CDLL(None, use_errno=True).syscall
+        holder, cut = os.pidfd_open(server.process.pid), 0
+        for number in os.listdir(f"/proc/{server.process.pid}/fd"):
+            fd = call(pidfd_getfd, holder, int(number), 0)
+            if fd < 0:
+                continue
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.close(fd)
+                continue
+            with socket.socket(fileno=fd) as link:
+                if link.family == socket.AF_UNIX and link.type == socket.SOCK_SEQPACKET:
+                    link.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+        os.close(holder)
+        self.assertEqual(cut, 1, "want the one connection with the launcher")
+        wait_for(lambda: not self.ids(server), "the end of both")
+        wait_for(lambda: not groups_named(boxes), "an empty launcher")
+        made = []
+        wait_for(lambda: made.append(server.post("/api/v1/sandboxes", {})) or made[-1].status == 201, "a new sandbox")
+        server.stop()
+        server.wait_until_clean()
+
     def test_the_keeper_too(self):
         server = self.serve()
         box = server.create()
@@ -225,15 +260,73 @@ class Ending(Life):
         wish = {"command": "touch /tmp/runs; while [ ! -e /tmp/go ]; do sleep 0.01; done; echo done"}
         thread, answers = self.in_background(lambda: server.post(path_of(box, "exec"), wish))
         self.wait_for_exec(server, box, "runs")
+        # An upload whose last byte comes after the signal: it was under way, so it is finished, too.
+        upload = self.half_sent(server, "PUT", path_of(box, "files//tmp/go"), "Content-Length: 2\r\n\r\ng")
+        wait_for(lambda: len(server.get(path_of(box, "list//tmp")).json["entries"]) > 1, "the upload inside")
         server.look()
         server.process.send_signal(signal.SIGTERM)
         wait_for(lambda: "stopping" in server.log(), "the server's last words")
         self.assertIsNone(server.process.poll())
-        self.assertEqual(server.put(path_of(box, "files//tmp/go"), b"").status, 200)
+        upload.sendall(b"o")
+        self.assertIn(b" 200 ", upload.recv(4096).split(b"\r\n")[0])
         thread.join(PATIENCE)
         self.assertEqual([(one.status, one.json["stdout"]) for one in answers], [(200, "done\n")])
         self.assertEqual(server.process.wait(PATIENCE), 0)
         server.process.stdout.close()
+        server.wait_until_clean()
+
+    def half_sent(self, server, method, path, rest):
+        """A connection on which a request has begun."""
+        link = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+        self.addCleanup(link.close)
+        link.sendall(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{rest}".encode())
+        return link
+
+    def test_nothing_new_begins_after_the_signal(self):
+        server = self.serve("--open", "--drain", "600")
+        box = server.create()
+        wish = {"command": "touch /tmp/runs; sleep 1000"}
+        thread, _ = self.in_background(lambda: server.post(path_of(box, "exec"), wish))
+        self.wait_for_exec(server, box, "runs")
+        kept, answer = server.open("GET", "/healthz")
+        answer.read()
+        late = self.half_sent(server, "POST", "/api/v1/sandboxes", "Content-Length: 2\r\n")
+        wait_for(lambda: self.connections(server) >= 3, "the late request's connection")
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: "stopping" in server.log(), "the server's last words")
+        late.sendall(b"Content-Type: application/json\r\n\r\n{}")
+        head = late.recv(4096)
+        self.assertTrue(head.startswith(b"HTTP/1.1 503 "), head)
+        self.assertIn(b"\r\nRetry-After: ", head)
+        with self.assertRaises(ConnectionRefusedError):
+            server.get("/healthz")
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):
+            kept.request("GET", "/healthz")
+            kept.getresponse()
+        self.assertIsNone(server.process.poll(), "the command still runs")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(PATIENCE), 0)
+        server.process.stdout.close()
+        thread.join(PATIENCE)
+
+    def connections(self, server):
+        found = re.search(r"^caisson_http_connections_open (\d+)", server.get("/metrics").body.decode(), re.MULTILINE)
+        return int(found[1])
+
+    def test_a_client_that_does_not_read_is_cut(self):
+        """Its call waits for it, in the middle of an answer, when everything that the call uses goes away."""
+        server = self.serve("--open", env={"GLIBC_TUNABLES": "glibc.malloc.perturb=165"})
+        box = server.create()
+        body = b'{"command": "yes"}'
+        rest = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        for path in (path_of(box, "exec", stream="sse"), path_of(box, "exec", stream="sse")):
+            link = socket.socket()
+            self.addCleanup(link.close)
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            link.connect(("127.0.0.1", server.port))
+            link.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n".encode() + rest)
+            self.assertIn(b" 200 ", link.recv(16))
+        self.assertEqual(server.stop(), 0, server.log())
         server.wait_until_clean()
 
     def test_asked_twice_it_waits_no_longer(self):
@@ -274,7 +367,8 @@ class Settings(Life):
         boxes = [server.create() for _ in range(3)]
         answer = server.post("/api/v1/sandboxes", {})
         self.assertEqual((answer.status, answer.json["error"]["code"]), (429, "Exhausted"), answer.body)
-        self.assertIn("3", answer.json["error"]["message"])
+        self.assertNotIn("3", answer.json["error"]["message"], "how many others have is not told")
+        self.assertEqual(server.get("/readyz").status, 200, "full is not unready")
         self.assertEqual(server.delete(path_of(boxes[0])).status, 204)
         server.create()
 

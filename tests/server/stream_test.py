@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 import tarfile
 import unittest
 
@@ -96,6 +97,21 @@ while True:
         except (OSError, KeyError, IndexError):
             pass
 """
+
+# Begins an answer and then says nothing more.
+SILENT = """
+import socket
+
+listener = socket.create_server(("127.0.0.1", 9003))
+kept = []
+while True:
+    link, _ = listener.accept()
+    kept.append(link)
+    link.recv(65536)
+    link.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\n\\r\\none")
+"""
+ORDERS = "\\r\\nX-Accel-Redirect: /internal/a\\r\\nx-accel-expires: 9\\r\\nX-Sendfile: /etc/shadow\\r\\nX-Own: 1"
+ORDERS += "\\r\\nContent-Length: 0\\r\\n\\r\\n"
 
 
 def payload(messages, stream=1):
@@ -431,6 +447,40 @@ class Ports(ApiCase):
         self.assertNotIn(b"secret", page.body)
         self.assertIn(b"X-Mine: yes", page.body)
         self.assertIsNone(page.headers["Set-Cookie"])
+
+    def streams(self):
+        found = re.search(r"^caisson_streams_open (\d+)", self.server.get("/metrics").body.decode(), re.MULTILINE)
+        return int(found[1])
+
+    def test_who_leaves_a_silent_program_leaves_nothing(self):
+        """It has begun an answer and says no more: nothing but the client's leaving ends the call."""
+        box = self.create(files={"silent.py": SILENT})
+        self.server.post(path_of(box, "processes"), {"command": "exec python3 silent.py"})
+        port = path_of(box, "ports/9003/")
+
+        def begun():
+            connection, answer = self.server.open("GET", port)
+            if answer.status != 200:
+                connection.close()
+                return None
+            self.assertEqual(answer.read1(3), b"one")
+            return connection, answer
+
+        held = [wait_for(begun, "the program inside") for _ in range(8)]
+        self.assertEqual(self.streams(), 8)
+        for connection, answer in held:
+            answer.close()
+            connection.close()
+        wait_for(lambda: self.streams() == 0, "the end of the calls")
+
+    def test_a_proxy_in_front_gets_no_orders(self):
+        box = self.create(files={"silent.py": SILENT.replace("\\r\\n\\r\\none", ORDERS)})
+        self.server.post(path_of(box, "processes"), {"command": "exec python3 silent.py"})
+        port = path_of(box, "ports/9003/")
+        page = wait_for(lambda: [one for one in [self.server.get(port)] if one.status == 200], "the program")[0]
+        self.assertEqual(page.headers["X-Own"], "1")
+        for name in ("X-Accel-Redirect", "X-Accel-Expires", "X-Sendfile"):
+            self.assertIsNone(page.headers[name])
 
 
 class Happenings(ApiCase):

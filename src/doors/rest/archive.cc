@@ -9,6 +9,9 @@ namespace caisson::rest {
 namespace json = boost::json;
 
 awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWriter& writer) {
+  if (auto room = co_await call.hold().resize(kUploadPieceBytes); !room) {
+    co_return std::unexpected(room.error());
+  }
   std::vector<std::byte> piece(kUploadPieceBytes);
   for (;;) {
     const auto got = co_await call.exchange.read_some(piece);
@@ -23,6 +26,7 @@ awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWr
 awaitable<Result<void>> download_archive(Call& call) {
   const auto path = folder_path(call);
   if (!path) co_return std::unexpected(path.error());
+  if (auto room = co_await call.hold().resize(kTransferBytes); !room) co_return room;
   auto bytes = co_await call.fleet().tar_out(call.caller, call.id(), *path);
   if (!bytes) co_return std::unexpected(bytes.error());
   // The first piece before the status: a folder that is not there is a 404 then.

@@ -19,17 +19,17 @@ constexpr std::size_t kActionBytesMax = 128;
 // One more question to the store, as long as it is waited for.
 class Reading {
  public:
-  explicit Reading(Services& services) : services_(services) { ++services_.reading; }
-  ~Reading() { --services_.reading; }
+  explicit Reading(const Services& services) : reading_(services.reading) { ++*reading_; }
+  ~Reading() { --*reading_; }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
  private:
-  Services& services_;
+  std::shared_ptr<std::size_t> reading_;
 };
 
 Result<void> room_to_read(const Services& services) {
-  if (services.reading < kReadersMax) return {};
+  if (*services.reading < kReadersMax) return {};
   return failure(Errc::Exhausted, "too many questions to the audit at once: ask again");
 }
 
@@ -83,6 +83,9 @@ Result<store::AuditQuery> read_query(const Call& call) {
 awaitable<Result<void>> show_page(Call& call, store::AuditQuery query) {
   if (auto room = room_to_read(call.services); !room) co_return room;
   const Reading reading(call.services);
+  // About what a page takes, before it is there.
+  constexpr std::size_t kRowBytes = 4096;
+  if (auto room = co_await call.hold().resize(query.limit * kRowBytes); !room) co_return room;
   const std::int64_t start = query.before.value_or(query.after);
   auto work = [&store = call.services.store, query = std::move(query)] {
     return store.audit(query);
@@ -92,6 +95,7 @@ awaitable<Result<void>> show_page(Call& call, store::AuditQuery query) {
   json::array list;
   list.reserve(rows->size());
   for (const auto& row : *rows) list.emplace_back(to_json(row));
+  call.hold().force(0);  // the answer counts itself
   json::object body;
   body["rows"] = std::move(list);
   body["next_after"] = rows->empty() ? start : rows->back().sequence;

@@ -6,32 +6,35 @@
 #include <charconv>
 
 #include "control/guest_path.h"
+#include "doors/rest/answer_writer.h"
+#include "doors/rest/json_pieces.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/text.h"
-#include "policy/json_text.h"
 
 namespace caisson::rest {
 
 namespace json = boost::json;
 
 Result<StreamGate::Ticket> StreamGate::enter(const std::string& caller) {
-  if (open_ >= max_) {
-    return failure(Errc::Exhausted, fmt::format("{} streams are open, which is the most", open_));
+  if (counts_->open >= max_) {
+    return failure(Errc::Exhausted, "the server has all the streams open that it may have");
   }
-  std::size_t& own = per_caller_[caller];
+  const auto found = counts_->per_caller.find(caller);
+  const std::size_t own = found == counts_->per_caller.end() ? 0 : found->second;
   if (own >= per_caller_max_) {
     return failure(Errc::Exhausted,
                    fmt::format("you have {} streams open, which is the most: close one", own));
   }
-  ++own;
-  ++open_;
-  return Ticket(*this, caller);
+  ++counts_->per_caller[caller];
+  ++counts_->open;
+  return Ticket(counts_, caller);
 }
 
-void StreamGate::leave(const std::string& caller) {
-  --open_;
-  const auto own = per_caller_.find(caller);
-  if (own != per_caller_.end() && --own->second == 0) per_caller_.erase(own);
+StreamGate::Ticket::~Ticket() {
+  if (!counts_) return;
+  --counts_->open;
+  const auto own = counts_->per_caller.find(caller_);
+  if (own != counts_->per_caller.end() && --own->second == 0) counts_->per_caller.erase(own);
 }
 
 std::unexpected<Error> refuse(Call& call, unsigned status, std::string_view code,
@@ -40,6 +43,42 @@ std::unexpected<Error> refuse(Call& call, unsigned status, std::string_view code
   call.code = code;
   return failure(Errc::InvalidArgument, std::move(message));
 }
+
+namespace {
+
+std::unexpected<Error> too_large() {
+  return failure(Errc::TooLarge,
+                 fmt::format("body: at most {} bytes are accepted here", kJsonBytesMax));
+}
+
+// All of the body. Memory grows as bytes arrive, because a length is only a claim; of the tenant's
+// budget it is taken at its word, so that who waits for room holds nothing meanwhile.
+awaitable<Result<std::string>> read_body(Call& call) {
+  constexpr std::size_t kStep = 16UL * 1024;
+  const auto length = call.request().content_length;
+  if (length.value_or(0) > kJsonBytesMax) co_return too_large();
+  if (length) {
+    auto room = co_await call.hold().resize(*length);
+    if (!room) co_return std::unexpected(room.error());
+  }
+  std::string body;
+  for (;;) {
+    const std::size_t have = body.size();
+    // One byte more than there may be, by which a longer body is seen.
+    const std::size_t most = length.value_or(kJsonBytesMax) + 1 - have;
+    const std::size_t room = std::min(std::max(kStep, have / 2), most);
+    if (!length && !call.hold().try_resize(have + room)) co_return Budget::exhausted();
+    body.resize(have + room);
+    const auto free = std::as_writable_bytes(std::span(body)).subspan(have);
+    auto got = co_await call.exchange.read_some(free);
+    if (!got) co_return std::unexpected(got.error());
+    body.resize(have + *got);
+    if (*got == 0) co_return body;
+    if (body.size() > kJsonBytesMax) co_return too_large();
+  }
+}
+
+}  // namespace
 
 awaitable<Result<json::object>> read_json(Call& call, Body body) {
   const http::Request& request = call.request();
@@ -54,8 +93,9 @@ awaitable<Result<json::object>> read_json(Call& call, Body body) {
                      "Content-Type is \"" + std::string(cut_utf8(type, 128)) +
                          "\": send Content-Type: application/json");
   }
-  auto text = co_await call.exchange.read_all(kJsonBytesMax);
+  auto text = co_await read_body(call);
   if (!text) co_return std::unexpected(text.error());
+  call.hold().force(text->size());
   co_return parse_json_object(*text);
 }
 
@@ -112,10 +152,21 @@ Result<std::string> folder_path(const Call& call) {
 }
 
 awaitable<Result<void>> answer(Call& call, unsigned status, const json::object& body) {
-  std::string text = policy::json_text(body);
-  text += '\n';
-  co_await call.exchange.respond(status, "application/json", std::move(text));
-  co_return Result<void>{};
+  AnswerWriter writer(call, status);
+  JsonPieces pieces(body);
+  pieces.next(writer.text(), kAnswerPieceBytes);
+  if (!pieces.done()) {
+    // It is there. Who only asked can ask again; what was done must be told.
+    const std::size_t bytes = call.hold().bytes() + weight(body);
+    const bool asked = call.request().method == http::Method::Get;
+    if (!asked) call.hold().force(bytes);
+    if (auto room = co_await call.hold().resize(bytes); !room) co_return room;
+  }
+  while (!pieces.done()) {
+    if (auto sent = co_await writer.send(); !sent) co_return sent;
+    pieces.next(writer.text(), kAnswerPieceBytes);
+  }
+  co_return co_await writer.finish();
 }
 
 awaitable<Result<void>> answer_nothing(Call& call) {

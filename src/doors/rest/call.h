@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "doors/rest/budget.h"
 #include "doors/rest/metrics.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/router.h"
@@ -19,35 +20,36 @@ namespace caisson::rest {
 
 inline constexpr std::size_t kReadersMax = 64;  // questions to the store that wait at once
 
-// Counts long-lived answers, in all and per caller.
+// Counts long-lived answers, in all and per caller. A ticket may outlive the gate.
 class StreamGate {
+  struct Counts {
+    std::size_t open = 0;
+    std::map<std::string, std::size_t, std::less<>> per_caller;
+  };
+
  public:
   StreamGate(std::size_t max, std::size_t per_caller_max)
       : max_(max), per_caller_max_(per_caller_max) {}
 
   class Ticket {
    public:
-    Ticket(StreamGate& gate, std::string caller) : gate_(&gate), caller_(std::move(caller)) {}
-    Ticket(Ticket&& other) noexcept
-        : gate_(std::exchange(other.gate_, nullptr)), caller_(std::move(other.caller_)) {}
+    Ticket(std::shared_ptr<Counts> counts, std::string caller)
+        : counts_(std::move(counts)), caller_(std::move(caller)) {}
+    Ticket(Ticket&&) noexcept = default;
     Ticket& operator=(Ticket&&) = delete;
-    ~Ticket() {
-      if (gate_ != nullptr) gate_->leave(caller_);
-    }
+    ~Ticket();
 
    private:
-    StreamGate* gate_;
+    std::shared_ptr<Counts> counts_;
     std::string caller_;
   };
   [[nodiscard]] Result<Ticket> enter(const std::string& caller);
-  [[nodiscard]] std::size_t open() const noexcept { return open_; }
+  [[nodiscard]] std::size_t open() const noexcept { return counts_->open; }
 
  private:
-  void leave(const std::string& caller);
   std::size_t max_;
   std::size_t per_caller_max_;
-  std::size_t open_ = 0;
-  std::map<std::string, std::size_t, std::less<>> per_caller_;
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
 struct Services {
@@ -58,8 +60,10 @@ struct Services {
   const DoorOptions& options;
   Metrics& metrics;
   StreamGate& streams;
+  Budget& budget;
   boost::asio::thread_pool& readers;  // what waits for the disk runs there
-  std::size_t reading = 0;
+  // Questions to the store that wait now; whoever asks one holds a share of the count.
+  std::shared_ptr<std::size_t> reading = std::make_shared<std::size_t>(0);
 };
 
 // It lives in the frame of Door::handle, as long as its handler runs.
@@ -72,7 +76,13 @@ struct Call {
   // Set where a status of HTTP has no code of ours; then the error's own code is not used.
   unsigned status = 0;
   std::string_view code;
+  std::unique_ptr<Budget::Hold> held{};
 
+  // What this call holds of the tenant's bytes, until it is answered.
+  [[nodiscard]] Budget::Hold& hold() {
+    if (!held) held = services.budget.open(caller.tenant);
+    return *held;
+  }
   [[nodiscard]] const http::Request& request() const noexcept { return exchange.request(); }
   [[nodiscard]] control::Fleet& fleet() const noexcept { return services.fleet; }
   [[nodiscard]] const std::string& id() const noexcept { return match.id; }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/this_coro.hpp>
 
 #include "base/id.h"
 #include "doors/rest/call.h"
@@ -90,8 +91,9 @@ struct Door::State {
         router(routes()),
         metrics(routes()),
         streams(options.streams_max, options.streams_per_caller_max),
+        budget(options.held_bytes_max, options.held_per_tenant_max, options.held_patience),
         readers(1),
-        services{fleet, access, store, log, options, metrics, streams, readers} {}
+        services{fleet, access, store, log, options, metrics, streams, budget, readers} {}
 
   awaitable<Result<void>> serve(Call& call);
   Result<void> admit(Call& call);
@@ -105,8 +107,10 @@ struct Door::State {
   Router router;
   Metrics metrics;
   StreamGate streams;
+  Budget budget;
   boost::asio::thread_pool readers;
   Services services;
+  bool closed = false;
 };
 
 Door::Door(control::Fleet& fleet, control::Access& access, store::Store& store, Log& log,
@@ -114,6 +118,8 @@ Door::Door(control::Fleet& fleet, control::Access& access, store::Store& store, 
     : state_(std::make_unique<State>(fleet, access, store, log, std::move(options))) {}
 
 Door::~Door() = default;
+
+void Door::close() noexcept { state_->closed = true; }
 
 // Who is asked for, and from which page.
 Result<void> Door::State::admit(Call& call) {
@@ -171,7 +177,11 @@ Result<void> Door::State::identify(Call& call) {
   call.caller = std::move(*caller);
   call.caller.peer = call.request().peer.address;
   call.caller.request_id = call.request().id;
-  TRY(may(call.caller, route.need));
+  if (auto good = may(call.caller, route.need); !good) {
+    services.access.denied(
+        call.caller, std::string(http::to_string(route.method)) + " " + std::string(route.pattern));
+    return good;
+  }
   if (route.pattern.starts_with(kSandboxes) && !SandboxId::parse(call.match.id)) {
     // In the words of one that never was.
     auto unknown = services.fleet.get(call.caller, call.match.id);
@@ -199,9 +209,18 @@ Result<void> Door::State::check_query(Call& call) const {
 
 awaitable<Result<void>> Door::State::serve(Call& call) {
   if (auto good = admit(call); !good) co_return good;
+  if (closed) {
+    call.exchange.set("Retry-After", "5");
+    co_return refuse(call, 503, "Stopping", "the server is being stopped: try again later");
+  }
   if (auto good = find(call); !good) co_return good;
   if (auto good = identify(call); !good) co_return good;
   if (auto good = check_query(call); !good) co_return good;
+  std::shared_ptr<void> watched;
+  if (call.match.route->need != Need::None) {
+    auto cut = [&call] { call.exchange.cut(); };
+    watched = services.access.watch(call.caller, co_await boost::asio::this_coro::executor, cut);
+  }
   co_return co_await call.match.route->handler(call);
 }
 

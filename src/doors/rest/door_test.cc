@@ -236,6 +236,39 @@ TEST(Door, KeepsItsOwnTroubleToItself) {
   EXPECT_NE(house.log.failures[0].find("/secret/path"), std::string::npos);
 }
 
+TEST(Door, AClosedDoorTakesNothingNew) {
+  House house;
+  EXPECT_EQ(house.ask({.path = "/api/v1/sandboxes"})->code, 200U);
+  house.close();
+  house.fleet.calls.clear();
+  for (const Route& route : routes()) {
+    const auto answer = house.ask(ask_for(route, kId, "admin"));
+    EXPECT_EQ(answer->code, 503U) << route.operation;
+    EXPECT_EQ(answer->field("Retry-After"), "5");
+  }
+  EXPECT_TRUE(house.fleet.calls.empty());
+}
+
+// Each kind of call that holds much asks for room first, and one without room is told so.
+TEST(Door, WithoutRoomNothingLargeIsTaken) {
+  House house;
+  house.options.held_per_tenant_max = 20'000;
+  house.options.held_patience = milliseconds(0);
+  const std::string large = R"({"name": ")" + std::string(100'000, 'n') + R"("})";
+  auto answer = house.ask({.method = Method::Post, .path = "/api/v1/sandboxes", .body = large});
+  EXPECT_EQ(answer->code, 429U);
+  EXPECT_EQ(answer->field("Retry-After"), "1");
+  answer = house.ask({.path = sandbox_path("/list/")});
+  EXPECT_EQ(answer->code, 429U);
+  answer = house.ask(
+      {.method = Method::Post, .path = sandbox_path("/exec"), .body = R"({"command": "true"})"});
+  EXPECT_EQ(answer->code, 429U);
+  EXPECT_TRUE(house.fleet.calls.empty());
+  // What is small goes on.
+  EXPECT_EQ(house.ask({.method = Method::Post, .path = "/api/v1/sandboxes", .body = "{}"})->code,
+            201U);
+}
+
 TEST(Door, RefusesABodyThatIsTooLarge) {
   House house;
   const auto answer = house.ask({.method = Method::Post,
@@ -313,6 +346,22 @@ TEST(Door, TokensNeedTheirScopes) {
   EXPECT_EQ(made->code, 201U);
   EXPECT_EQ(boost::json::parse(made->body).at("token"), "cais_secret");
   EXPECT_EQ(boost::json::parse(made->body).at("scopes").as_array().size(), 2U);
+}
+
+TEST(Door, AMissingScopeIsTold) {
+  House house;
+  EXPECT_EQ(house.ask({.path = "/api/v1/tokens", .token = "use"})->code, 403U);
+  ASSERT_EQ(house.access.denials.size(), 1U);
+  EXPECT_EQ(house.access.denials[0], "GET /api/v1/tokens");
+  EXPECT_EQ(house.ask({.path = "/api/v1/tokens"})->code, 200U);
+  EXPECT_EQ(house.access.denials.size(), 1U);
+}
+
+TEST(Door, ATokenThatIsWithdrawnCutsItsCall) {
+  House house;
+  house.access.withdrawn = true;
+  EXPECT_TRUE(house.ask({.path = "/api/v1/sandboxes"})->was_cut);
+  EXPECT_FALSE(house.ask({.path = "/healthz"})->was_cut) << "nobody's token is asked for";
 }
 
 }  // namespace

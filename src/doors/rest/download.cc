@@ -108,6 +108,8 @@ awaitable<Result<void>> download_file(Call& call) {
   const bool part = wanted->choice.kind == RangeKind::Part;
   std::optional<control::Range> range;
   if (part) range = control::Range{wanted->choice.range.first, wanted->choice.range.last};
+  const std::size_t bytes = std::min<std::uint64_t>(2 * wanted->file.entry.size, kTransferBytes);
+  if (auto room = co_await call.hold().resize(bytes); !room) co_return room;
   auto download = co_await call.fleet().read_file(call.caller, call.id(), wanted->path, range);
   if (!download) co_return std::unexpected(download.error());
   wanted->file = std::move(download->file);  // as it was when it was opened

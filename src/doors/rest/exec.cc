@@ -78,8 +78,25 @@ awaitable<Result<void>> exec_events(Call& call, control::ExecWish wish) {
   co_return Result<void>{};
 }
 
+// The command has run, so the caller is told how it ended, whatever room there is. Output for which
+// there is none is cut, and counted as lost like all that a command wrote beyond its limit.
+void fit(Call& call, control::ExecOutcome& outcome) {
+  // As it came and as JSON, for a moment side by side.
+  if (call.hold().overdraw(2 * (outcome.out.size() + outcome.err.size()))) return;
+  const std::size_t each = std::max<std::size_t>(call.hold().room(2) / 4, control::kOutputBytesMin);
+  const auto cut = [each](std::string& bytes, std::uint64_t& lost) {
+    if (bytes.size() <= each) return;
+    lost += bytes.size() - each;
+    bytes.resize(each);
+    bytes.shrink_to_fit();
+  };
+  cut(outcome.out, outcome.out_lost);
+  cut(outcome.err, outcome.err_lost);
+}
+
 awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
   using namespace asio::experimental::awaitable_operators;
+  if (!call.hold().overdraw(call.hold().bytes() + kCommandBytes)) co_return Budget::exhausted();
   // Control kills the tree of an exec that is cancelled, which is what a caller who left wants.
   auto first = co_await (call.fleet().exec(call.caller, call.id(), std::move(body.wish)) ||
                          call.exchange.wait_for_hangup());
@@ -87,9 +104,13 @@ awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
     call.exchange.close_after();
     co_return failure(Errc::Gone, "the caller hung up");
   }
-  const auto& outcome = std::get<0>(first);
+  auto& outcome = std::get<0>(first);
   if (!outcome) co_return std::unexpected(outcome.error());
+  call.hold().force(0);  // its input is used up
+  fit(call, *outcome);
   const json::object out = to_json(*outcome, body.base64);
+  *outcome = control::ExecOutcome{};
+  call.hold().force(0);  // the answer counts itself
   co_return co_await answer(call, 200, out);
 }
 

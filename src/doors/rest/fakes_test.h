@@ -82,6 +82,7 @@ class Exchange final : public http::Exchange {
   std::optional<std::uint64_t> length;
   bool ended = false;
   bool closing = false;
+  bool was_cut = false;
 
   [[nodiscard]] std::string field(std::string_view name) const {
     for (const auto& field : fields) {
@@ -137,6 +138,7 @@ class Exchange final : public http::Exchange {
   [[nodiscard]] bool begun() const noexcept override { return code != 0; }
   [[nodiscard]] unsigned status() const noexcept override { return code; }
   void close_after() override { closing = true; }
+  void cut() override { was_cut = true; }
   awaitable<void> wait_for_hangup() override {
     if (!hangs_up) co_await for_ever();
   }
@@ -454,6 +456,8 @@ class Fleet final : public control::Fleet {
 class Access final : public control::Access {
  public:
   bool open = false;
+  bool withdrawn = false;  // as soon as a call begins
+  std::vector<std::string> denials;
   Result<Caller> authenticate(std::string_view credential, std::string_view) override {
     Caller caller{"default", std::string(credential), 0, 0, {}, {}};
     if (open) caller.scopes = static_cast<std::uint8_t>(store::Scope::Admin);
@@ -470,6 +474,12 @@ class Access final : public control::Access {
     if (caller.actor.empty()) caller.actor = "open";
     return caller;
   }
+  std::shared_ptr<void> watch(const Caller&, const asio::any_io_executor&,
+                              std::function<void()> cut) override {
+    if (withdrawn) cut();
+    return nullptr;
+  }
+  void denied(const Caller&, std::string_view what) override { denials.emplace_back(what); }
   awaitable<Result<control::NewToken>> create(const Caller&, control::TokenWish wish) override {
     control::NewToken token;
     token.record.tenant = wish.tenant;
@@ -567,6 +577,7 @@ class House {
     while (!done && Clock::now() < deadline) io.run_one_for(milliseconds(100));
     if (!done) exchange.code = 0;
   }
+  void close() { door_->close(); }
   std::unique_ptr<Exchange> ask(const Ask& ask) {
     auto exchange = std::make_unique<Exchange>();
     fill(*exchange, ask);

@@ -1,12 +1,14 @@
 // Files and folders inside: write, remove, look, make, move.
 #include <boost/json/array.hpp>
 
+#include "doors/rest/answer_writer.h"
 #include "doors/rest/handlers.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/range.h"
 #include "doors/rest/text.h"
 #include "doors/rest/upload.h"
 #include "doors/rest/views.h"
+#include "policy/json_text.h"
 
 namespace caisson::rest {
 
@@ -15,6 +17,15 @@ namespace json = boost::json;
 namespace {
 
 constexpr TextRule kPathRule{1, 4096, false};
+
+// Names and what stands around them.
+std::size_t bytes_of(const std::vector<control::FileView>& files) {
+  std::size_t sum = files.capacity() * sizeof(control::FileView);
+  for (const auto& file : files) {
+    sum += file.entry.name.size() + file.entry.target.size() + file.path.size() + file.etag.size();
+  }
+  return sum;
+}
 
 Result<std::string> path_of(const Call& call) { return guest_path("path", call.match.tail); }
 
@@ -136,15 +147,22 @@ awaitable<Result<void>> list_files(Call& call) {
   if (!path) co_return std::unexpected(path.error());
   const auto recursive = query_flag(call, "recursive", false);
   if (!recursive) co_return std::unexpected(recursive.error());
+  // How long it is, only the list itself can tell; so it is taken for a long one until it is there.
+  if (auto room = co_await call.hold().resize(kListingBytes); !room) co_return room;
   const auto files = co_await call.fleet().list_files(call.caller, call.id(), *path, *recursive);
   if (!files) co_return std::unexpected(files.error());
-  json::array entries;
-  entries.reserve(files->size());
-  for (const auto& file : *files) entries.emplace_back(to_json(file));
-  json::object body;
-  body["path"] = valid_utf8(*path);
-  body["entries"] = std::move(entries);
-  co_return co_await answer(call, 200, body);
+  call.hold().force(bytes_of(*files));
+  AnswerWriter writer(call, 200);
+  writer.text() =
+      "{\"path\": " + policy::json_text(json::value(valid_utf8(*path))) + ", \"entries\": [";
+  for (std::size_t i = 0; i < files->size(); ++i) {
+    if (i > 0) writer.text() += ", ";
+    writer.text() += policy::json_text(to_json((*files)[i]));
+    if (!writer.full()) continue;
+    if (auto sent = co_await writer.send(); !sent) co_return sent;
+  }
+  writer.text() += "]}";
+  co_return co_await writer.finish();
 }
 
 awaitable<Result<void>> make_folder(Call& call) {

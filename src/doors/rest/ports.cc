@@ -4,7 +4,6 @@
 // a guest sends cannot be taken for a second answer. Both bodies are streamed, piece by piece.
 #include <fmt/format.h>
 
-#include <array>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -16,6 +15,7 @@
 #include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
+#include <vector>
 
 #include "doors/rest/handlers.h"
 #include "doors/rest/proxy_head.h"
@@ -35,6 +35,7 @@ constexpr int kInformationalMax = 8;  // answers of 1xx before the real one
 constexpr std::size_t kPieceBytes = 64UL * 1024;
 constexpr seconds kAnswerTimeout{300};  // for the head of the answer
 constexpr seconds kStallTimeout{60};    // for one piece of the request's body
+constexpr seconds kQuietTimeout{900};   // without a byte of an answer that has begun
 
 struct Inside {
   Tcp::socket socket;
@@ -132,22 +133,34 @@ std::vector<http::Field> fields_of(const Parser& parser) {
   return fields;
 }
 
+// What is there, and not a full piece: an event is passed on when it comes.
+awaitable<boost::system::error_code> read_piece(Inside& inside, Parser& parser) {
+  boost::system::error_code ec;
+  co_await beast::http::async_read_some(inside.socket, inside.buffer, parser,
+                                        asio::redirect_error(asio::use_awaitable, ec));
+  co_return ec == beast::http::error::need_buffer ? boost::system::error_code() : ec;
+}
+
+// A program that sends nothing more must not keep the place of a client who has left.
 awaitable<Result<void>> pass_body(Call& call, Inside& inside, Parser& parser) {
-  std::array<char, kPieceBytes> piece{};
+  using namespace asio::experimental::awaitable_operators;
+  std::vector<char> piece(kPieceBytes);
   while (!parser.is_done()) {
     auto& body = parser.get().body();
     body.data = piece.data();
     body.size = piece.size();
-    boost::system::error_code ec;
-    co_await beast::http::async_read(inside.socket, inside.buffer, parser,
-                                     asio::redirect_error(asio::use_awaitable, ec));
-    if (ec == beast::http::error::need_buffer) ec = {};
+    const auto first = co_await (read_piece(inside, parser) || after(kQuietTimeout) ||
+                                 call.exchange.wait_for_hangup());
+    if (first.index() == 1) co_return failure(Errc::TimedOut, "the program sends nothing more");
+    if (first.index() == 2) co_return failure(Errc::Gone, "the caller hung up");
     const std::size_t got = piece.size() - body.size;
     if (got > 0) {
       auto sent = co_await call.exchange.write(std::as_bytes(std::span(piece.data(), got)));
       if (!sent) co_return sent;
     }
-    if (ec) co_return silent(inside.port, "broke off in the middle of its answer");
+    if (std::get<0>(first)) {
+      co_return silent(inside.port, "broke off in the middle of its answer");
+    }
   }
   co_return co_await call.exchange.end();
 }
@@ -174,7 +187,7 @@ awaitable<Result<void>> pass_answer(Call& call, Inside& inside, Parser& parser) 
 }
 
 awaitable<void> outward(Call& call, Inside& inside) {
-  std::array<std::byte, kPieceBytes> piece{};
+  std::vector<std::byte> piece(kPieceBytes);
   for (;;) {
     boost::system::error_code ec;
     const std::size_t got = co_await inside.socket.async_read_some(
@@ -186,12 +199,12 @@ awaitable<void> outward(Call& call, Inside& inside) {
 }
 
 awaitable<void> inward(Call& call, Inside& inside) {
-  std::array<std::byte, kPieceBytes> piece{};
+  std::vector<std::byte> piece(kPieceBytes);
   for (;;) {
     const auto got = co_await call.exchange.raw_read(piece);
     if (!got || *got == 0) co_return;
-    const auto ec = co_await write_all(inside.socket, std::span(piece).first(*got));
-    if (ec) co_return;
+    const auto sent = co_await send_inside(inside, std::span(piece).first(*got));
+    if (!sent) co_return;
   }
 }
 

@@ -57,6 +57,11 @@ constexpr std::array kNotForTheClient = {"set-cookie",
                                          "location",
                                          "x-content-type-options"};
 
+// Orders to a proxy in front of us, such as nginx: send that file, keep this for a year.
+constexpr std::array kForTheProxy = {"x-accel-",         "x-sendfile",       "x-lighttpd-",
+                                     "x-litespeed-",     "x-reproxy-",       "surrogate-",
+                                     "x-proxy-internal", "cdn-cache-control"};
+
 template <class Names>
 bool is_one_of(const Names& names, std::string_view name) {
   return std::ranges::any_of(names, [&](const char* own) { return same_name(own, name); });
@@ -64,6 +69,10 @@ bool is_one_of(const Names& names, std::string_view name) {
 
 bool has_prefix(std::string_view name, std::string_view prefix) {
   return same_name(name.substr(0, prefix.size()), prefix);
+}
+
+bool is_for_the_proxy(std::string_view name) {
+  return std::ranges::any_of(kForTheProxy, [&](const char* own) { return has_prefix(name, own); });
 }
 
 // Fields that the sender named in Connection are about the connection, too.
@@ -168,7 +177,7 @@ std::vector<http::Field> answer_fields(const std::vector<http::Field>& fields, s
     if (same_name(field.name, "location")) add("Location", moved(field.value, port, prefix));
     if (same_name(field.name, "content-security-policy")) add(field.name, field.value);
     if (is_about_connection(named, field.name) || is_one_of(kNotForTheClient, field.name) ||
-        has_prefix(field.name, "access-control-")) {
+        has_prefix(field.name, "access-control-") || is_for_the_proxy(field.name)) {
       continue;
     }
     add(field.name, field.value);

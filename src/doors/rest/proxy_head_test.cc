@@ -101,6 +101,26 @@ TEST(ProxyHead, TheAnswerCannotActOnOurOrigin) {
   EXPECT_EQ(fields[2].value, "/p/login");
 }
 
+// A proxy in front obeys these: it would send a file of its own, or keep an answer for others.
+TEST(ProxyHead, TheAnswerCannotSteerAProxyInFront) {
+  const auto fields = answer_fields({{"X-Accel-Redirect", "/internal/secret"},
+                                     {"x-accel-expires", "31536000"},
+                                     {"X-ACCEL-Buffering", "no"},
+                                     {"X-Accel-Limit-Rate", "1"},
+                                     {"X-Accel-Charset", "utf-7"},
+                                     {"X-Sendfile", "/etc/shadow"},
+                                     {"X-Sendfile2", "/etc/shadow 0-"},
+                                     {"X-Lighttpd-Send-File", "/etc/shadow"},
+                                     {"X-LiteSpeed-Location", "/etc/shadow"},
+                                     {"X-Reproxy-URL", "http://10.0.0.1/"},
+                                     {"Surrogate-Control", "max-age=1"},
+                                     {"X-Own", "1"}},
+                                    8000, "/p");
+  ASSERT_EQ(fields.size(), 2U);
+  EXPECT_EQ(fields[0].name, "X-Own");
+  EXPECT_EQ(fields[1].name, "Content-Security-Policy");
+}
+
 TEST(ProxyHead, RewritesOnlyItsOwnLocations) {
   const auto location = [](std::string from) {
     return answer_fields({{"Location", std::move(from)}}, 8000, "/p")[0].value;

@@ -53,6 +53,10 @@ struct DoorOptions {
   seconds keep_alive{15};                      // between comments on a quiet event stream
   std::size_t streams_max = 1024;              // event streams and WebSockets at once
   std::size_t streams_per_caller_max = 128;
+  // Bytes of bodies and answers that are held at once (budget.h): by all, and by one tenant.
+  std::size_t held_bytes_max = 256UL * 1024 * 1024;
+  std::size_t held_per_tenant_max = 64UL * 1024 * 1024;
+  milliseconds held_patience{10'000};  // for room
 };
 
 class Door final : public http::Handler {
@@ -65,6 +69,8 @@ class Door final : public http::Handler {
   Door& operator=(const Door&) = delete;
 
   awaitable<void> handle(http::Exchange& exchange) override;
+  // The server ends: what comes from now on is answered 503. What is under way goes on.
+  void close() noexcept;
 
  private:
   struct State;

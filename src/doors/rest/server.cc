@@ -1,10 +1,26 @@
 // The server about itself: health, metrics, and the contract as data and as a page.
+#include <fmt/format.h>
+
 #include <boost/json/object.hpp>
 
 #include "doors/rest/document/document.h"
 #include "doors/rest/handlers.h"
 
 namespace caisson::rest {
+
+namespace {
+
+// Bytes of the program itself: anybody may ask for them, so nobody gets a copy of his own.
+awaitable<Result<void>> send_constant(Call& call, std::string_view type, std::string_view text) {
+  auto begun = co_await call.exchange.begin(200, type, text.size());
+  if (!begun) co_return begun;
+  if (auto sent = co_await call.exchange.write(std::as_bytes(std::span(text))); !sent) {
+    co_return sent;
+  }
+  co_return co_await call.exchange.end();
+}
+
+}  // namespace
 
 awaitable<Result<void>> get_health(Call& call) {
   // Asked more often than anything else, so it is put together by hand; a version needs no escapes.
@@ -31,6 +47,8 @@ awaitable<Result<void>> get_metrics(Call& call) {
   text +=
       fleet_metrics(services.fleet.counters(), services.store.counters(),
                     services.access.failures(), services.streams.open(), services.options.version);
+  text += fmt::format("# TYPE caisson_held_bytes gauge\ncaisson_held_bytes {}\n",
+                      services.budget.held());
   if (services.options.extra_metrics) text += services.options.extra_metrics();
   co_await call.exchange.respond(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text));
   co_return Result<void>{};
@@ -38,8 +56,7 @@ awaitable<Result<void>> get_metrics(Call& call) {
 
 awaitable<Result<void>> get_openapi(Call& call) {
   call.exchange.set("Cache-Control", "no-cache");
-  co_await call.exchange.respond(200, "application/json", std::string(openapi_json()));
-  co_return Result<void>{};
+  co_return co_await send_constant(call, "application/json", openapi_json());
 }
 
 awaitable<Result<void>> get_docs(Call& call) {
@@ -47,8 +64,7 @@ awaitable<Result<void>> get_docs(Call& call) {
   call.exchange.set("Content-Security-Policy", docs_csp());
   call.exchange.set("Referrer-Policy", "no-referrer");
   call.exchange.set("X-Frame-Options", "DENY");
-  co_await call.exchange.respond(200, "text/html; charset=utf-8", std::string(docs_html()));
-  co_return Result<void>{};
+  co_return co_await send_constant(call, "text/html; charset=utf-8", docs_html());
 }
 
 }  // namespace caisson::rest

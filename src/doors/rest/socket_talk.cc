@@ -71,6 +71,11 @@ awaitable<Result<void>> obey(Call& call, std::uint32_t process, std::string text
   co_return bad_field("type", "a text message's type is close_stdin, signal or resize");
 }
 
+// The audit has no room for it, so it was not done: the client must hear of it.
+bool unrecorded(const Error& error) {
+  return error.code == Errc::StoreFull || error.code == Errc::Exhausted;
+}
+
 // Until the client leaves (a good end) or says something that cannot be obeyed. When it leaves
 // because we have begun to close, the other half has the last word.
 awaitable<Result<void>> pump_in(Call& call, http::WebSocket& socket, SocketKind kind,
@@ -83,7 +88,8 @@ awaitable<Result<void>> pump_in(Call& call, http::WebSocket& socket, SocketKind 
     if ((*message)->text) {
       auto obeyed = co_await obey(call, process, std::move(bytes));
       // A process that has just ended takes no signal: its end is on the way.
-      if (!obeyed && obeyed.error().code == Errc::InvalidArgument) co_return obeyed;
+      if (!obeyed && (obeyed.error().code == Errc::InvalidArgument || unrecorded(obeyed.error())))
+        co_return obeyed;
       continue;
     }
     if (kind == SocketKind::Streams) {
@@ -95,8 +101,9 @@ awaitable<Result<void>> pump_in(Call& call, http::WebSocket& socket, SocketKind 
     }
     // A process need not read: what it does not take is its own affair.
     if (!bytes.empty()) {
-      (void)co_await call.fleet().write_input(call.caller, call.id(), process, std::move(bytes),
-                                              false);
+      auto taken = co_await call.fleet().write_input(call.caller, call.id(), process,
+                                                     std::move(bytes), false);
+      if (!taken && unrecorded(taken.error())) co_return taken;
     }
   }
 }

@@ -58,19 +58,27 @@ std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) noexcept
   return text.substr(0, bytes_max);
 }
 
+// Long output of processes passes here: whole groups of three first, without a question per byte.
 std::string to_base64(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      group = group << 8U | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0U);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      out += i <= count ? kBase64[group >> (18U - 6U * i) & 63U] : '=';
-    }
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  const auto byte = [bytes](std::size_t at) {
+    return std::uint32_t{static_cast<unsigned char>(bytes[at])};
+  };
+  std::size_t at = 0;
+  char* to = out.data();
+  for (; at + 3 <= bytes.size(); at += 3, to += 4) {
+    const std::uint32_t group = byte(at) << 16U | byte(at + 1) << 8U | byte(at + 2);
+    to[0] = kBase64[group >> 18U];
+    to[1] = kBase64[group >> 12U & 63U];
+    to[2] = kBase64[group >> 6U & 63U];
+    to[3] = kBase64[group & 63U];
   }
+  if (at == bytes.size()) return out;
+  const bool two = at + 2 == bytes.size();
+  const std::uint32_t group = byte(at) << 16U | (two ? byte(at + 1) << 8U : 0U);
+  to[0] = kBase64[group >> 18U];
+  to[1] = kBase64[group >> 12U & 63U];
+  if (two) to[2] = kBase64[group >> 6U & 63U];
   return out;
 }
 

@@ -1,12 +1,44 @@
 // The tools API: one call, one result.
+#include "control/tools.h"
+
 #include <boost/json/array.hpp>
 
 #include "doors/rest/handlers.h"
+#include "doors/rest/json_pieces.h"
 #include "doors/rest/json_reader.h"
+#include "doors/rest/text.h"
 
 namespace caisson::rest {
 
 namespace json = boost::json;
+
+namespace {
+
+// Room for what will come, before it is known how much that is.
+awaitable<bool> has_room(Call& call, std::string tool) {
+  const std::size_t before = call.hold().bytes();
+  if (tool == control::kFileList || tool == control::kFileRead) {
+    const std::size_t more = tool == control::kFileList ? kListingBytes : kToolFileBytes;
+    const auto room = co_await call.hold().resize(before + more);
+    co_return room.has_value();
+  }
+  co_return call.hold().overdraw(before + kCommandBytes);
+}
+
+// See exec.cc: of a command that has run, what there is no room for is cut.
+void fit(Call& call, json::object& result) {
+  if (call.hold().overdraw(weight(result))) return;
+  const std::size_t each = std::max<std::size_t>(call.hold().room(2) / 4, control::kOutputBytesMin);
+  for (const std::string stream : {"stdout", "stderr"}) {
+    json::value* text = result.if_contains(stream);
+    if (text == nullptr || !text->is_string() || text->get_string().size() <= each) continue;
+    *text = json::string(cut_utf8(text->get_string(), each));
+    result.erase(stream + "_base64");
+    result[stream + "_truncated"] = true;
+  }
+}
+
+}  // namespace
 
 awaitable<Result<void>> list_tools(Call& call) {
   json::object body;
@@ -23,10 +55,18 @@ awaitable<Result<void>> execute_tool(Call& call) {
   const json::object* given = fields.object("arguments");
   if (auto good = fields.finish(); !good) co_return good;
   json::object arguments = given != nullptr ? *given : json::object{};
+  if (!co_await has_room(call, *tool)) co_return Budget::exhausted();
   const TimePoint begun = Clock::now();
   auto result =
       co_await call.fleet().execute_tool(call.caller, call.id(), *tool, std::move(arguments));
   if (!result) co_return std::unexpected(result.error());
+  call.hold().force(0);
+  if (*tool == control::kShellExec) {
+    fit(call, *result);
+  } else if (auto room = co_await call.hold().resize(weight(*result)); !room) {
+    co_return room;
+  }
+  call.hold().force(0);  // the answer counts itself
   const std::chrono::duration<double, std::milli> took = Clock::now() - begun;
   json::object out;
   out["tool"] = *tool;

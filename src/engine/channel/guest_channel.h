@@ -36,8 +36,9 @@ using boost::asio::awaitable;
 inline constexpr std::uint32_t kWindowBytes = 256 * 1024;          // of one output stream
 inline constexpr std::uint32_t kTransferBytes = 512 * 1024;        // of one download or archive
 inline constexpr std::size_t kListEntriesMax = 100'000;            // of one listing
-inline constexpr std::size_t kListBytesMax = 16UL * 1024 * 1024;   // names and link targets of it
+inline constexpr std::size_t kListBytesMax = 16UL * 1024 * 1024;   // whole paths and link targets
 inline constexpr std::size_t kWatchEventsMax = 4096;               // not yet taken by the caller
+inline constexpr std::size_t kWatchBytesMax = 512UL * 1024;        // names of these
 inline constexpr std::size_t kReadersMax = 32;                     // of one process
 inline constexpr std::size_t kCallsMax = 1024;                     // waiting, of one sandbox
 inline constexpr std::uint32_t kBackgroundRingBytes = 512 * 1024;  // of each stream of a process

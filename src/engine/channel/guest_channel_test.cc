@@ -496,5 +496,40 @@ TEST_F(GuestChannelTest, AWatchKeepsItsEventsUpToALimit) {
   EXPECT_EQ(run((*watch)->next())->mask, wire::kEventOverflow);
 }
 
+// Long names reach the limit on bytes before the one on events.
+TEST_F(GuestChannelTest, AWatchKeepsTheNamesOfItsEventsUpToALimit) {
+  std::uint32_t id = 0;
+  guest_->on_request = [&](const wire::FrameHeader& header, wire::Bytes) {
+    if (static_cast<Kind>(header.kind) != Kind::Op) return false;
+    id = header.id;
+    guest_->say(Kind::Event, 0, id, wire::EventBody{});
+    return true;
+  };
+  auto watch = run(channel_->watch(kUser, "/workspace", true));
+  ASSERT_TRUE(watch);
+  const std::string name(3500, 'n');
+  const auto size = static_cast<std::uint32_t>(name.size());
+  const std::size_t fit = kWatchBytesMax / name.size();
+  ASSERT_LT(fit, kWatchEventsMax);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < fit + 20; ++i) {
+      guest_->say(Kind::Event, 0, id, wire::EventBody{wire::kEventCreated, 0, size, 0}, name);
+      if (i % 10 == 0) settle();
+    }
+    settle();
+    // Up to the limit, then one word that some are missing; it takes the place of the last one.
+    std::size_t names = 0;
+    auto event = run((*watch)->next());
+    while (event && event->mask == wire::kEventCreated) {
+      names += event->name.size();
+      event = run((*watch)->next());
+    }
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->mask, wire::kEventOverflow);
+    EXPECT_LE(names, kWatchBytesMax);
+    EXPECT_GE(names, kWatchBytesMax - 2 * name.size());
+  }
+}
+
 }  // namespace
 }  // namespace caisson::engine

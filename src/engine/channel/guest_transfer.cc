@@ -166,6 +166,7 @@ class FileWatch final : public GuestWatch {
     }
     WatchEvent event = std::move(events_.front());
     events_.pop_front();
+    bytes_ -= event.name.size();
     co_return event;
   }
 
@@ -177,9 +178,13 @@ class FileWatch final : public GuestWatch {
   void take(const Frame& frame) {
     wire::EventView view{};
     if (frame.kind != Kind::Event || !wire::parse_event(frame.bytes(), view)) return;
-    if (events_.size() < kWatchEventsMax) {
+    // Whoever reads that some are missing looks at everything anew, and so sees these, too.
+    if (!events_.empty() && events_.back().mask == wire::kEventOverflow) return;
+    if (events_.size() < kWatchEventsMax && bytes_ + view.name.size <= kWatchBytesMax) {
       events_.push_back(WatchEvent{view.body.mask, view.body.cookie, text_of(view.name)});
+      bytes_ += view.name.size;
     } else {
+      bytes_ -= events_.back().name.size();
       events_.back() = WatchEvent{wire::kEventOverflow, 0, ""};
     }
     guard_.call().wakeup.wake();
@@ -188,6 +193,7 @@ class FileWatch final : public GuestWatch {
   CallGuard guard_;
   std::string what_;
   std::deque<WatchEvent> events_;
+  std::size_t bytes_ = 0;  // of their names
 };
 
 }  // namespace
@@ -252,15 +258,16 @@ awaitable<Result<Listing>> GuestCore::list(GuestUser user, std::string path, boo
   const std::string what = "list " + path;
   Listing listing;
   std::size_t bytes = 0;
+  const std::size_t folder = path.size() + 1;  // callers are shown whole paths
   auto call =
       begin(make_op(OpKind::List, user, std::move(path), flag_if(recursive, wire::kOpRecursive)));
   if (!call) co_return std::unexpected(call.error());
   const CallPtr held = *call;
-  held->on_frame = [&listing, &bytes, &held](const Frame& frame) {
+  held->on_frame = [&listing, &bytes, &held, folder](const Frame& frame) {
     wire::EntryView view{};
     if (frame.kind != Kind::Entry || !wire::parse_entry(frame.bytes(), view)) return;
     held->wakeup.wake();  // a long listing is not late as long as something comes
-    bytes += view.name.size + view.target.size;
+    bytes += folder + view.name.size + view.target.size;
     if (listing.entries.size() >= kListEntriesMax || bytes > kListBytesMax) {
       listing.truncated = true;
     } else {

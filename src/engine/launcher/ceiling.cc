@@ -88,8 +88,9 @@ Result<Ceiling> load_ceiling(const std::string& state_dir) {
   const std::string path = state_dir + "/launcher/ceiling";
   const auto file = sys::open_at(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file && file.error().sys_errno == ENOENT) return Ceiling{};
+  // Internal: who asks for a sandbox can do nothing about it, and the host's paths are not for him.
   const auto refuse = [&](const std::string& why) {
-    return failure(Errc::Denied, "the ceiling file " + path + ": " + why);
+    return failure(Errc::Internal, "the ceiling file " + path + ": " + why);
   };
   if (!file) return refuse(file.error().message);
   struct stat facts{};

@@ -45,7 +45,7 @@ Result<void> LauncherCore::prepare(const LaunchRequest& request,
 }
 
 Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
-                                         std::vector<UniqueFd> folders) {
+                                         std::vector<UniqueFd> folders, native::GuestEnd end) {
   if (live_.size() >= kSandboxesMax) {
     return failure(Errc::Exhausted,
                    "this launcher has " + std::to_string(kSandboxesMax) + " sandboxes, its most");
@@ -53,7 +53,7 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
   if (live_.contains(request.id))
     return failure(Errc::AlreadyExists, "sandbox '" + request.id + "' exists");
   TRY(check(request));
-  native::Launched launched = TRY(launch_or_take(request, std::move(folders)));
+  native::Launched launched = TRY(launch_or_take(request, std::move(folders), std::move(end)));
   LaunchReply reply;
   reply.id = launched.sandbox.id().str();
   reply.stream = std::move(launched.stream);
@@ -100,8 +100,10 @@ bool same_groups(const Limits& a, const Limits& b) {
 
 // A caller who names his sandbox gets a new one: its groups carry the name.
 Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& request,
-                                                      std::vector<UniqueFd> folders) {
-  if (!request.id.empty()) return tier_->launch(request, std::move(folders));
+                                                      std::vector<UniqueFd> folders,
+                                                      native::GuestEnd end) {
+  if (!request.id.empty()) return tier_->launch(request, std::move(folders), std::move(end));
+  CAISSON_ASSERT(!end.stream);  // a blank has its own
   auto taken = take_blank(request);
   if (taken) return taken;
   if (request.folders.empty() && request.writable.empty()) wanted_ = request;
@@ -249,7 +251,7 @@ Result<Status> LauncherCore::leave(const std::string& id) {
   Live* live = TRY(find(id));
   if (!tier_->guarded() || live->end != EndReason::Running) return destroy(id);
   Status status{EndReason::Destroyed, false, {}, {}};
-  const auto usage = live->sandbox.groups().usage();
+  const auto usage = live->sandbox.groups().totals();
   if (usage) status.usage = *usage;
   return status;
 }
@@ -279,9 +281,15 @@ Result<void> LauncherCore::thaw(const std::string& id) {
 
 Result<void> LauncherCore::set_limits(const std::string& id, const Limits& limits) {
   Live* live = TRY(find(id));
+  // Whatever a launch would refuse is refused here, too.
+  LaunchRequest judged;
+  judged.limits = limits;
+  TRY_IN("limits of " + id, check(judged));
   if (limits.disk_bytes != live->limits.disk_bytes ||
-      limits.disk_files != live->limits.disk_files) {
-    return failure(Errc::Unsupported, "disk_bytes, disk_files: fixed when the sandbox is made");
+      limits.disk_files != live->limits.disk_files ||
+      limits.open_files != live->limits.open_files) {
+    return failure(Errc::Unsupported,
+                   "disk_bytes, disk_files, open_files: fixed when the sandbox is made");
   }
   TRY_IN("limits of " + id,
          live->sandbox.groups().change_limits(limits, Clock::now() + kFreezeWait));

@@ -52,8 +52,10 @@ class LauncherCore {
 
   [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
                                      const std::vector<UniqueFd>& folders);
+  // `end`: for a caller who made the stream himself. His sandbox has a name.
   [[nodiscard]] Result<LaunchReply> launch(const LaunchRequest& request,
-                                           std::vector<UniqueFd> folders);
+                                           std::vector<UniqueFd> folders,
+                                           native::GuestEnd end = {});
   [[nodiscard]] Result<UniqueFd> connect(const std::string& id);
   [[nodiscard]] Result<Status> destroy(const std::string& id);
   // destroy() for a single run that ends now: says what was used and leaves the rest to its
@@ -108,7 +110,8 @@ class LauncherCore {
   [[nodiscard]] Result<Live*> find(const std::string& id);
   [[nodiscard]] Record record_of(const LaunchRequest& request) const;
   [[nodiscard]] Result<native::Launched> launch_or_take(const LaunchRequest& request,
-                                                        std::vector<UniqueFd> folders);
+                                                        std::vector<UniqueFd> folders,
+                                                        native::GuestEnd end);
   [[nodiscard]] Result<native::Launched> take_blank(const LaunchRequest& request);
   [[nodiscard]] bool make_blank();
   void check_time(Live& live);

@@ -52,6 +52,7 @@ void join(ChildPlan& plan) noexcept {
     if (::write(plan.tasks[i], "0", 1) != 1) fail(plan, ChildStep::JoinGroup);
   }
   if (::setns(plan.network, CLONE_NEWNET) != 0) fail(plan, ChildStep::EnterNetwork);
+  if (plan.ipc >= 0 && ::setns(plan.ipc, CLONE_NEWIPC) != 0) fail(plan, ChildStep::EnterIpc);
 }
 
 int open_target(const ChildPlan& plan, const char* target) noexcept {
@@ -239,6 +240,8 @@ const char* to_string(ChildStep step) noexcept {
       return "join a control group";
     case ChildStep::EnterNetwork:
       return "enter the network namespace";
+    case ChildStep::EnterIpc:
+      return "enter the IPC namespace";
     case ChildStep::EnterMounts:
       return "enter the mount namespace";
     case ChildStep::PrivateMounts:

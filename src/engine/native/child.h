@@ -16,6 +16,7 @@ enum class ChildStep : std::int32_t {
   CloseDescriptors,
   JoinGroup,
   EnterNetwork,
+  EnterIpc,
   EnterMounts,
   PrivateMounts,
   AttachRoot,
@@ -62,6 +63,7 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   const int* tasks = nullptr;
   std::size_t task_count = 0;
   int network = -1;
+  int ipc = -1;              // -1: the clone's own
   int mount_namespace = -1;  // with one empty folder and nothing of the host; -1: the clone's own
 
   // file system

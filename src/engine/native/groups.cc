@@ -300,6 +300,24 @@ Result<std::uint64_t> Groups::cpu_time_us() const {
   return keyed(TRY(sys::read_small(v2.get(), "cpu.stat", 4096)), "usage_usec");
 }
 
+void Groups::add_memory_totals(int memory, Usage& usage) const {
+  const bool unified = roots_->on_v2(Controller::Memory);
+  usage.memory_peak_bytes =
+      read_number(memory, unified ? "memory.peak" : "memory.max_usage_in_bytes");
+  const auto events =
+      sys::read_small(memory, unified ? "memory.events" : "memory.oom_control", 4096);
+  if (events) usage.oom_kills = keyed(*events, "oom_kill");
+}
+
+Result<Usage> Groups::totals() const {
+  Usage usage;
+  if (roots_ == nullptr) return usage;
+  usage.cpu_time_us = TRY(cpu_time_us());
+  const UniqueFd memory = TRY(open_for(Controller::Memory));
+  if (memory) add_memory_totals(memory.get(), usage);
+  return usage;
+}
+
 Result<Usage> Groups::usage() const {
   Usage usage;
   const UniqueFd v2 = TRY(open_v2());
@@ -307,14 +325,10 @@ Result<Usage> Groups::usage() const {
   usage.cpu_time_us = TRY(cpu_time_us());
   const UniqueFd memory = TRY(open_for(Controller::Memory));
   if (memory) {
-    const bool unified = roots_->on_v2(Controller::Memory);
     usage.memory_bytes =
-        read_number(memory.get(), unified ? "memory.current" : "memory.usage_in_bytes");
-    usage.memory_peak_bytes =
-        read_number(memory.get(), unified ? "memory.peak" : "memory.max_usage_in_bytes");
-    const auto events =
-        sys::read_small(memory.get(), unified ? "memory.events" : "memory.oom_control", 4096);
-    if (events) usage.oom_kills = keyed(*events, "oom_kill");
+        read_number(memory.get(),
+                    roots_->on_v2(Controller::Memory) ? "memory.current" : "memory.usage_in_bytes");
+    add_memory_totals(memory.get(), usage);
   }
   const UniqueFd pids = TRY(open_for(Controller::Pids));
   if (pids) usage.processes = static_cast<std::uint32_t>(read_number(pids.get(), "pids.current"));

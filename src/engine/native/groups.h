@@ -46,6 +46,8 @@ class Groups {
   [[nodiscard]] Result<void> thaw(TimePoint deadline);
   [[nodiscard]] Result<void> kill();
   [[nodiscard]] Result<Usage> usage() const;
+  // Of what is ending: what it took in all, and not what it holds now.
+  [[nodiscard]] Result<Usage> totals() const;
   [[nodiscard]] Result<std::uint64_t> cpu_time_us() const;
 
   // What a child needs: the v2 folder to be born into (none where the host gives us no group), the
@@ -67,6 +69,7 @@ class Groups {
   [[nodiscard]] Result<void> set_cpu(std::uint32_t millis);
   [[nodiscard]] Result<void> set_pids(std::uint32_t processes);
   [[nodiscard]] Result<UniqueFd> open_for(Controller controller) const;
+  void add_memory_totals(int memory, Usage& usage) const;
 
   // No descriptor is kept: a launcher holds thousands of sandboxes, and opening by name costs two
   // microseconds.

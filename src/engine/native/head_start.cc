@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <latch>
 
 #include "base/clock.h"
 #include "engine/native/devices.h"
-#include "engine/native/skeleton.h"
 #include "guest/init_blob.h"
 #include "sys/file.h"
 
@@ -48,30 +46,29 @@ Result<UniqueFd> open_state_dir(const std::string& path, bool privileged) {
   return sys::park(std::move(dir));
 }
 
-Result<HostImage> make_host_image(int state, bool privileged, UniqueFd devices) {
-  HostImage image;
-  std::optional<std::uint32_t> owner;
-  if (privileged) owner = kStoreBase;
-  image.skeleton = TRY(ensure_host_skeleton(state, owner));
-  image.system_folders = host_system_folders();
-  if (!devices) devices = TRY_IN("/dev of sandboxes", make_device_folder(privileged));
-  image.device_folder = TRY(sys::park(std::move(devices)));
-  UniqueFd init = TRY(sys::sealed_memfd("caisson-init", guest::init_program(), 0111));
-  image.init = TRY(sys::park(std::move(init)));
+Result<HostFiles> open_host_files() {
+  HostFiles files;
   UniqueFd null = TRY(sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
-  image.null = TRY(sys::park(std::move(null)));
+  files.null = TRY(sys::park(std::move(null)));
+  files.proc = TRY(sys::open_at(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY));
+  return files;
+}
+
+Result<HostParts> make_host_parts(HostFiles files) {
+  HostParts parts;
+  UniqueFd init = TRY(sys::sealed_memfd("caisson-init", guest::init_program(), 0111));
+  parts.init = TRY(sys::park(std::move(init)));
+  parts.null = std::move(files.null);
   for (const ChildMask& mask : kMasks) {
-    if (::access((std::string("/proc/") + mask.name).c_str(), F_OK) == 0)
-      image.masks.push_back(mask);
+    if (::faccessat(files.proc.get(), mask.name, F_OK, 0) == 0) parts.masks.push_back(mask);
   }
-  return image;
+  return parts;
 }
 
 namespace {
 
-// One value from the second thread to the first. The first looks for it for a while before it
-// sleeps: it would be woken on the other's processor and wait there until that one is done with
-// everything else.
+// One value from one thread to the other, which looks for it for a while before it sleeps: it would
+// be woken on the other's processor and wait there until that one is done with everything else.
 template <class T>
 class Parcel {
  public:
@@ -80,9 +77,10 @@ class Parcel {
     there_.store(true, std::memory_order_release);
     there_.notify_one();
   }
+  [[nodiscard]] bool there() const noexcept { return there_.load(std::memory_order_acquire); }
   [[nodiscard]] Result<T> take() {
     const TimePoint patience = Clock::now() + kLook;
-    while (!there_.load(std::memory_order_acquire)) {
+    while (!there()) {
       if (Clock::now() < patience) continue;
       there_.wait(false, std::memory_order_acquire);
     }
@@ -110,55 +108,45 @@ cpu_set_t other_processors() noexcept {
 }
 
 struct HeadStart::Work {
-  Parcel<Place> place;
-  Parcel<UniqueFd> devices;
   Parcel<sys::Surroundings> surroundings;
-  std::latch leave{1};
-  std::string state_dir;
-  std::optional<FolderOwner> owner;
+  Parcel<UniqueFd> devices;
+  Parcel<HostParts> parts;
+  Parcel<Errand> errand;
+  Parcel<void> outcome;
   pthread_t thread{};
   bool running = false;
-  bool released = false;
+  bool sent = false;
 
-  [[nodiscard]] Result<Place> make_place() const;
   void run();
+  void run_errand();
 };
 
-Result<HeadStart::Place> HeadStart::Work::make_place() const {
-  UniqueFd state = TRY(open_state_dir(state_dir, true));
-  SlotTable table = TRY(SlotTable::open_in(state.get()));
-  // Cleaning up after a killed run needs the host's groups, which are not known yet: such a slot is
-  // passed over.
-  const std::uint32_t index = TRY(table.claim(
-      [](const std::string&) -> Result<void> { return failure(Errc::Busy, "not now"); }));
-  ReservedSlot slot = TRY(begin_slot(index, owner));
-  (void)::sched_yield();  // its helpers have a few lines to run, and may have to do so here
-  return Place{std::move(state), std::move(table), std::move(slot)};
+void HeadStart::Work::run_errand() {
+  const auto next = errand.take();
+  if (next && *next) outcome.put((*next)());
 }
 
 void HeadStart::Work::run() {
-  auto made = make_place();
-  const std::optional<Error> reason = made ? std::nullopt : std::optional(made.error());
-  place.put(std::move(made));
-  devices.put(reason ? std::unexpected(*reason) : make_device_folder(true));
-  surroundings.put(reason ? std::unexpected(*reason) : sys::enter_new_surroundings());
-  leave.wait();
+  auto files = open_host_files();
+  surroundings.put(sys::enter_new_surroundings());
+  devices.put(make_device_folder(true));
+  const bool early = errand.there();
+  if (early) run_errand();
+  parts.put(files ? make_host_parts(std::move(*files)) : std::unexpected(files.error()));
+  if (!early) run_errand();
 }
 
 HeadStart::HeadStart() : work_(std::make_unique<Work>()) {}
 
 HeadStart::~HeadStart() {
   if (!work_->running) return;
-  release();
+  if (!work_->sent) send(nullptr);
   (void)::pthread_join(work_->thread, nullptr);
 }
 
-std::unique_ptr<HeadStart> HeadStart::begin(std::string state_dir,
-                                            std::optional<FolderOwner> owner) {
+std::unique_ptr<HeadStart> HeadStart::begin() {
   std::unique_ptr<HeadStart> head_start(new HeadStart());
   Work& work = *head_start->work_;
-  work.state_dir = std::move(state_dir);
-  work.owner = owner;
   const cpu_set_t others = other_processors();
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
@@ -173,12 +161,15 @@ std::unique_ptr<HeadStart> HeadStart::begin(std::string state_dir,
   return head_start;
 }
 
-void HeadStart::release() noexcept {
-  if (!std::exchange(work_->released, true)) work_->leave.count_down();
+Result<sys::Surroundings> HeadStart::surroundings() { return work_->surroundings.take(); }
+Result<UniqueFd> HeadStart::devices() { return work_->devices.take(); }
+Result<HostParts> HeadStart::parts() { return work_->parts.take(); }
+
+void HeadStart::send(Errand errand) {
+  work_->sent = true;
+  work_->errand.put(std::move(errand));
 }
 
-Result<HeadStart::Place> HeadStart::place() { return work_->place.take(); }
-Result<UniqueFd> HeadStart::devices() { return work_->devices.take(); }
-Result<sys::Surroundings> HeadStart::surroundings() { return work_->surroundings.take(); }
+Result<void> HeadStart::done() { return work_->outcome.take(); }
 
 }  // namespace caisson::engine::native

@@ -1,63 +1,58 @@
-// engine/native/head_start.h — what a single run needs whatever its plan will be, made by a second
-// thread while the first one still looks at the host and plans.
+// engine/native/head_start.h — a second thread for a single run: it makes what every run needs
+// while the first one still reads options, looks at the host and plans.
 //
-// The state directory and a slot in it come first, because control groups belong to the slot's ids;
-// then the template of /dev; last, because they are needed last and take longest, a network and an
-// empty mount namespace, which the thread makes for itself.
-// It stays until the object goes: namespaces in the making end with the thread that began them. A
-// head start that fails is no failure of the run: everything is made again in the ordinary way, and
-// the reason appears there.
+// A network and an empty mount namespace come first, because they take longest and need to know
+// nothing; then the template of /dev. Then it takes one errand, for what is known by then and lies
+// beside the way of the first, and makes what is needed last. A head start that fails is no failure
+// of the run: everything is made again in the ordinary way, and the reason appears there.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "engine/native/child.h"
-#include "engine/native/slots.h"
-#include "engine/native/supply.h"
+#include "sys/namespace.h"
 
 namespace caisson::engine::native {
 
-// What every sandbox of the host image shares.
-struct HostImage {
-  std::string skeleton;  // below the state directory
-  std::vector<std::string> system_folders;
-  UniqueFd device_folder;
+// What every sandbox of the host image shares, but for its files.
+struct HostParts {
   UniqueFd init;
   UniqueFd null;
   std::vector<ChildMask> masks;  // those parts of /proc that this kernel has
 };
-// `devices`: a folder that is made already, or none.
-[[nodiscard]] Result<HostImage> make_host_image(int state, bool privileged, UniqueFd devices);
+// The host's own that go into them: to be opened before one leaves its mounts.
+struct HostFiles {
+  UniqueFd null;
+  UniqueFd proc;
+};
+[[nodiscard]] Result<HostFiles> open_host_files();
+[[nodiscard]] Result<HostParts> make_host_parts(HostFiles files);
 
 // The state directory and its folders, made where they are missing.
 [[nodiscard]] Result<UniqueFd> open_state_dir(const std::string& path, bool privileged);
 
 class HeadStart {
  public:
-  struct Place {
-    UniqueFd state;
-    SlotTable table;
-    ReservedSlot slot;
-  };
+  using Errand = std::function<Result<void>()>;
 
-  // Only for root. `owner` of the folder that will be shown, as far as one can guess it now.
-  [[nodiscard]] static std::unique_ptr<HeadStart> begin(std::string state_dir,
-                                                        std::optional<FolderOwner> owner);
+  // Only for root. None where no thread can be had.
+  [[nodiscard]] static std::unique_ptr<HeadStart> begin();
   HeadStart(const HeadStart&) = delete;
   HeadStart& operator=(const HeadStart&) = delete;
   ~HeadStart();
 
   // Each once; they wait.
-  [[nodiscard]] Result<Place> place();
-  [[nodiscard]] Result<UniqueFd> devices();
   [[nodiscard]] Result<sys::Surroundings> surroundings();
-  // Everything is taken, and the slot finished: the thread may end, while we go on.
-  void release() noexcept;
+  [[nodiscard]] Result<UniqueFd> devices();
+  [[nodiscard]] Result<HostParts> parts();
+  // Once. What the errand touches is the second thread's until done() has said how it went.
+  void send(Errand errand);
+  [[nodiscard]] Result<void> done();
 
  private:
   struct Work;

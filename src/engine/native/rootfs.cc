@@ -271,7 +271,8 @@ Result<void> RootfsBuilder::add_system_folder(const std::string& path) {
 }
 
 Result<void> RootfsBuilder::add_devices() {
-  add("/dev", TRY(sys::clone_mount(sources_.device_folder, "", 0)));
+  const int devices = TRY(sources_.devices());
+  add("/dev", TRY(sys::clone_mount(devices, "", 0)));
   if (!sources_.host.privileged) {
     auto nodes = TRY(borrow_device_nodes());
     for (Mounted& node : nodes) out_.mounts.push_back(std::move(node));

@@ -7,6 +7,7 @@
 // workspace is part of the same layer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +27,7 @@ struct RootfsSources {
   const HostFeatures& host;
   std::string skeleton;  // folder in the store
   std::vector<std::string> system_folders;
-  int device_folder = -1;
+  std::function<Result<int>()> devices;  // asked last: they may still be in the making
   // A launcher with mounts of its own visits those of its callers, to whom their folders belong.
   // -1: they are the same.
   int home_mounts = -1;

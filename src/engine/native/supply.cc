@@ -44,13 +44,6 @@ Result<void> Supply::open(int state, SlotTable::CleanUp clean_up) {
   return {};
 }
 
-void Supply::open_with(int state, SlotTable table, ReservedSlot next, SlotTable::CleanUp clean_up) {
-  state_ = state;
-  clean_up_ = std::move(clean_up);
-  table_ = std::move(table);
-  next_slot_ = std::move(next);
-}
-
 Result<void> Supply::sweep() {
   if (!table_) return {};
   return table_->sweep(clean_up_);
@@ -147,6 +140,11 @@ Result<Supply::Around> Supply::surroundings() {
     around.mounts = mounts.get();
     used.push_back(std::move(mounts));
   }
+  if (made.ipc) {
+    UniqueFd ipc = TRY(sys::park(std::move(made.ipc)));
+    around.ipc = ipc.get();
+    used.push_back(std::move(ipc));
+  }
   spend(std::move(used));
   return around;
 }
@@ -171,9 +169,9 @@ void Supply::spend(std::vector<UniqueFd> used) {
   for (UniqueFd& one : used) spent_.push_back(std::move(one));
 }
 
-Result<void> Supply::prepare(const LaunchRequest& request, const std::vector<UniqueFd>& folders) {
-  if (next_slot_) return {};  // begun by somebody else, the surroundings too
-  if (networks_.empty()) networks_.push_back(TRY(start_surroundings()));
+Result<void> Supply::prepare(const LaunchRequest& request, const std::vector<UniqueFd>& folders,
+                             bool has_surroundings) {
+  if (!has_surroundings && networks_.empty()) networks_.push_back(TRY(start_surroundings()));
   next_slot_ = TRY_IN("id range", start_slot(&request, &folders));
   return {};
 }

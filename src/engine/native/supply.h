@@ -48,7 +48,6 @@ class Supply {
   // `state` is the store's root. `clean_up` removes what a killed launcher left behind.
   [[nodiscard]] Result<void> open(int state, SlotTable::CleanUp clean_up);
   // With a table and a slot that somebody has begun with.
-  void open_with(int state, SlotTable table, ReservedSlot next, SlotTable::CleanUp clean_up);
   // For one who stays: nothing of a killed launcher waits until its slot is needed again.
   [[nodiscard]] Result<void> sweep();
   void set_state(int state) noexcept { state_ = state; }
@@ -57,9 +56,10 @@ class Supply {
   void add_surroundings(sys::Surroundings made) { made_.push_back(std::move(made)); }
   // Held until there is time to close them.
   void spend(std::vector<UniqueFd> used);
-  // Starts what the next launch will need and returns at once.
+  // Starts what the next launch will need and returns at once; without surroundings when somebody
+  // else makes them.
   [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
-                                     const std::vector<UniqueFd>& folders);
+                                     const std::vector<UniqueFd>& folders, bool has_surroundings);
   [[nodiscard]] Result<ReservedSlot> reserve(const LaunchRequest& request,
                                              const std::vector<UniqueFd>& folders);
   [[nodiscard]] Result<Slot> finish(ReservedSlot reserved);
@@ -68,6 +68,7 @@ class Supply {
   struct Around {
     int network = -1;
     int mounts = -1;
+    int ipc = -1;
   };
   [[nodiscard]] Result<Around> surroundings();
   // Not rootless, where mounts of the outer namespace are locked together; nor where mounts in the

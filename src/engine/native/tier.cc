@@ -9,8 +9,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <utility>
 
+#include "engine/native/devices.h"
 #include "engine/native/landlock_rules.h"
+#include "engine/native/skeleton.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/raw.h"
@@ -78,7 +82,11 @@ Result<std::unique_ptr<NativeTier>> NativeTier::open(TierOptions options) {
   if (tier->options_.lifetime == Lifetime::Service)
     TRY_IN("what a killed launcher left", tier->supply_.sweep());
   tier->stack_ = std::make_unique_for_overwrite<std::byte[]>(kChildStack);
-  if (tier->options_.lifetime == Lifetime::Service || tier->trimmed()) TRY(tier->need_image());
+  if (tier->options_.lifetime == Lifetime::Service || tier->trimmed()) {
+    TRY(tier->need_image());
+    TRY(tier->need_devices());
+    TRY(tier->need_parts());
+  }
   if (tier->trimmed()) TRY_IN("own mount namespace", tier->trim());
   return tier;
 }
@@ -87,27 +95,43 @@ Result<void> NativeTier::open_state() {
   const auto clean_up = [this](const std::string& id) {
     return Groups::remove_leftover(group_roots_, id);
   };
-  if (options_.head_start) {
-    auto place = options_.head_start->place();
-    if (place) {
-      state_ = std::move(place->state);
-      supply_.open_with(state_.get(), std::move(place->table), std::move(place->slot), clean_up);
-      return {};
-    }
-    options_.head_start.reset();
-  }
   state_ = TRY(open_state_dir(options_.state_dir, host().privileged));
   return supply_.open(state_.get(), clean_up);
 }
 
-// The first time it is needed: a head start may still be at it.
 Result<void> NativeTier::need_image() {
   if (image_) return {};
-  UniqueFd devices;
+  std::optional<std::uint32_t> owner;
+  if (host().privileged) owner = kStoreBase;
+  HostImage image;
+  image.skeleton = TRY(ensure_host_skeleton(state_.get(), owner));
+  image.system_folders = host_system_folders();
+  image_ = std::move(image);
+  return {};
+}
+
+// These when they are needed: a head start may still be at it.
+Result<int> NativeTier::need_devices() {
+  if (devices_) return devices_.get();
+  UniqueFd made;
   if (options_.head_start) {
-    if (auto made = options_.head_start->devices()) devices = std::move(*made);
+    if (auto early = options_.head_start->devices()) made = std::move(*early);
   }
-  image_ = TRY(make_host_image(state_.get(), host().privileged, std::move(devices)));
+  if (!made) made = TRY_IN("/dev of sandboxes", make_device_folder(host().privileged));
+  devices_ = TRY(sys::park(std::move(made)));
+  return devices_.get();
+}
+
+Result<void> NativeTier::need_parts() {
+  if (parts_) return {};
+  if (options_.head_start) {
+    if (auto made = options_.head_start->parts()) {
+      parts_ = std::move(*made);
+      return {};
+    }
+  }
+  HostFiles files = TRY(open_host_files());
+  parts_ = TRY(make_host_parts(std::move(files)));
   return {};
 }
 
@@ -127,7 +151,7 @@ Result<void> NativeTier::trim() {
   UniqueFd state = TRY(sys::open_at(AT_FDCWD, options_.state_dir, O_RDONLY | O_DIRECTORY));
   state_ = TRY(sys::park(std::move(state)));
   supply_.set_state(state_.get());
-  TRY(stage_.attach(image_->device_folder.get()));
+  TRY(stage_.attach(devices_.get()));
   return {};
 }
 
@@ -147,7 +171,7 @@ const seccomp::Filter& NativeTier::filter(seccomp::Profile profile) {
 
 Result<void> NativeTier::prepare(const LaunchRequest& request,
                                  const std::vector<UniqueFd>& folders) {
-  return supply_.prepare(request, folders);
+  return supply_.prepare(request, folders, options_.head_start != nullptr);
 }
 
 Result<void> NativeTier::send_config(int control, const LaunchRequest& request, const Slot& slot,
@@ -190,8 +214,8 @@ ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot)
   ChildPlan plan;
   const bool empty = Supply::empty_mounts(host());
   plan.place = empty || trimmed() ? sys::PendingNamespace::kEmptyFolder : "/usr";
-  plan.masks = image_->masks.data();
-  plan.mask_count = image_->masks.size();
+  plan.masks = parts_->masks.data();
+  plan.mask_count = parts_->masks.size();
   plan.read_only = kReadOnly;
   plan.root_switch = empty || trimmed() ? RootSwitch::Move : RootSwitch::Pivot;
   plan.kept = !empty && trimmed() ? sys::TrimmedView::kHolder : nullptr;
@@ -212,7 +236,8 @@ Result<sys::Child> NativeTier::clone_child(ChildPlan& plan) {
   int pidfd = -1;
   clone_args arguments{};
   arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWPID |
-                    CLONE_NEWIPC | CLONE_NEWUTS | (plan.mount_namespace < 0 ? CLONE_NEWNS : 0U) |
+                    CLONE_NEWUTS | (plan.ipc < 0 ? CLONE_NEWIPC : 0U) |
+                    (plan.mount_namespace < 0 ? CLONE_NEWNS : 0U) |
                     (plan.group >= 0 ? CLONE_INTO_CGROUP : 0U);
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.exit_signal = SIGCHLD;
@@ -236,28 +261,73 @@ Result<sys::Child> NativeTier::clone_child(ChildPlan& plan) {
   return sys_failure(what, plan.sys_errno);
 }
 
-Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxId& id,
+// The groups of a launch, made by the head start's thread where there is one.
+class PendingGroups {
+ public:
+  using Make = std::function<Result<Groups>()>;
+
+  PendingGroups(HeadStart* head_start, Make make)
+      : head_start_(head_start), make_(std::move(make)) {
+    if (head_start_ == nullptr) return;
+    head_start_->send([this]() -> Result<void> {
+      groups_ = TRY(make_());
+      return {};
+    });
+  }
+  PendingGroups(const PendingGroups&) = delete;
+  PendingGroups& operator=(const PendingGroups&) = delete;
+  ~PendingGroups() {
+    if (head_start_ != nullptr) (void)head_start_->done();
+  }
+
+  [[nodiscard]] Result<Groups> take() {
+    if (head_start_ == nullptr) return make_();
+    TRY(std::exchange(head_start_, nullptr)->done());
+    return std::move(*groups_);
+  }
+
+ private:
+  HeadStart* head_start_;  // until it is done
+  Make make_;
+  std::optional<Groups> groups_;
+};
+
+Result<Groups> NativeTier::make_groups(const SandboxId& id, const LaunchRequest& request,
+                                       const IdPlan& ids, std::uint32_t slot) {
+  Groups groups = TRY_IN("control group", Groups::create(group_roots_, id, ids.host_uid(kInitId)));
+  TRY_IN("limits", groups.set_limits(request.limits));
+  if (options_.lifetime == Lifetime::OneShot)
+    guardian_ = TRY(Guardian::start(group_roots_, id.str(), {supply_.table(), slot}));
+  return groups;
+}
+
+Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const SandboxId& id,
                                        const LaunchRequest& request,
-                                       const std::vector<UniqueFd>& folders) {
+                                       const std::vector<UniqueFd>& folders, GuestEnd end) {
   const Stage::Scope staged(stage_);
-  Rootfs rootfs = TRY(
-      build_rootfs(request, slot, folders,
-                   {host(), image_->skeleton, image_->system_folders, image_->device_folder.get(),
-                    home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
+  Rootfs rootfs = TRY(build_rootfs(
+      request, slot, folders,
+      {host(), image_->skeleton, image_->system_folders, [this] { return need_devices(); },
+       home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
   sys::SocketPair control = TRY(sys::packet_pair());
-  sys::SocketPair stream = TRY(sys::stream_pair());
+  UniqueFd ours;
+  if (!end.stream) {
+    sys::SocketPair stream = TRY(sys::stream_pair());
+    ours = std::move(stream.ours);
+    end.stream = std::move(stream.theirs);
+    TRY(sys::random_bytes(end.nonce));
+  }
+  Groups groups = TRY(pending.take());
   const UniqueFd group = TRY(groups.open_v2());
   const UniqueFd oom = TRY(groups.open_oom_counter());
   const std::vector<UniqueFd> tasks = TRY(groups.open_tasks());
-  Nonce nonce{};
-  TRY(sys::random_bytes(nonce));
-  TRY(send_config(control.ours.get(), request, slot, nonce, static_cast<bool>(group),
+  TRY(send_config(control.ours.get(), request, slot, end.nonce, static_cast<bool>(group),
                   static_cast<bool>(oom)));
   if (options_.head_start) {
     if (auto made = options_.head_start->surroundings()) supply_.add_surroundings(std::move(*made));
-    options_.head_start->release();
   }
   const Supply::Around around = TRY(supply_.surroundings());
+  TRY(need_parts());
 
   LowDescriptors low;
   std::vector<int> task_numbers;
@@ -275,24 +345,26 @@ Result<Launched> NativeTier::launch_in(Slot& slot, Groups groups, const SandboxI
   plan.mount_count = mounts.size();
   plan.network = TRY(low.lift(around.network));
   plan.mount_namespace = TRY(low.lift(around.mounts));
+  plan.ipc = TRY(low.lift(around.ipc));
   plan.root = TRY(low.lift(rootfs.root.get()));
   plan.user_namespace = TRY(low.lift(slot.user_namespace.get()));
-  plan.init = TRY(low.lift(image_->init.get()));
-  plan.null = TRY(low.lift(image_->null.get()));
+  plan.init = TRY(low.lift(parts_->init.get()));
+  plan.null = TRY(low.lift(parts_->null.get()));
   plan.control = TRY(low.lift(control.theirs.get()));
-  plan.stream = TRY(low.lift(stream.theirs.get()));
+  plan.stream = TRY(low.lift(end.stream.get()));
   plan.group = TRY(low.lift(group.get()));
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
   for (UniqueFd& one : rootfs.spent) one = TRY(sys::park(std::move(one)));
   supply_.spend(std::move(rootfs.spent));
   UniqueFd parked = TRY(sys::park(std::move(control.ours)));
-  return Launched{
-      Sandbox(id, std::move(slot), std::move(groups), std::move(parked), std::move(init), nonce),
-      std::move(stream.ours)};
+  return Launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
+                          std::move(init), end.nonce),
+                  std::move(ours)};
 }
 
-Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<UniqueFd> folders) {
+Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<UniqueFd> folders,
+                                    GuestEnd end) {
   TRY(check(request));
   if (folders.size() != request.folders.size()) {
     return failure(Errc::InvalidArgument, "folders: " + std::to_string(request.folders.size()) +
@@ -306,15 +378,12 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
   const auto attempt = [&]() -> Result<Launched> {
     TRY(supply_.name(slot.index, id));
     // The groups are made while the slot's namespaces may still be in the making.
-    const IdPlan& ids = reserved.slot.ids;
-    Groups groups =
-        TRY_IN("control group", Groups::create(group_roots_, id, ids.host_uid(kInitId)));
-    TRY_IN("limits", groups.set_limits(request.limits));
-    if (options_.lifetime == Lifetime::OneShot)
-      guardian_ = TRY(Guardian::start(group_roots_, id.str(), {supply_.table(), slot.index}));
+    const IdPlan ids = reserved.slot.ids;
+    PendingGroups groups(options_.head_start.get(),
+                         [&] { return make_groups(id, request, ids, slot.index); });
     slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
     TRY(need_image());
-    return launch_in(slot, std::move(groups), id, request, folders);
+    return launch_in(slot, groups, id, request, folders, std::move(end));
   };
   auto launched = attempt();
   if (launched) return launched;

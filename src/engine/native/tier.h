@@ -31,10 +31,24 @@ struct TierOptions {
   std::unique_ptr<HeadStart> head_start;  // of a single run
 };
 
+// The host image as one launcher uses it.
+struct HostImage {
+  std::string skeleton;  // below the state directory
+  std::vector<std::string> system_folders;
+};
+
+// init's end of a stream that the caller made, to speak before anybody listens.
+struct GuestEnd {
+  UniqueFd stream;
+  Nonce nonce{};
+};
+
 struct Launched {
   Sandbox sandbox;
-  UniqueFd stream;  // our end of init's stream
+  UniqueFd stream;  // our end of init's stream; none when the caller has it
 };
+
+class PendingGroups;
 
 class NativeTier {
  public:
@@ -46,8 +60,8 @@ class NativeTier {
   // Starts making the namespaces of the next launch and returns at once.
   [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
                                      const std::vector<UniqueFd>& folders);
-  [[nodiscard]] Result<Launched> launch(const LaunchRequest& request,
-                                        std::vector<UniqueFd> folders);
+  [[nodiscard]] Result<Launched> launch(const LaunchRequest& request, std::vector<UniqueFd> folders,
+                                        GuestEnd end = {});
   [[nodiscard]] Result<void> destroy(Sandbox sandbox);
   // Somebody takes the sandbox of this single run away when this process has ended.
   [[nodiscard]] bool guarded() const noexcept { return guardian_ && guardian_->on_duty(); }
@@ -74,10 +88,14 @@ class NativeTier {
 
   [[nodiscard]] Result<void> open_state();
   [[nodiscard]] Result<void> need_image();
+  [[nodiscard]] Result<int> need_devices();
+  [[nodiscard]] Result<void> need_parts();
   [[nodiscard]] Result<void> trim();
-  [[nodiscard]] Result<Launched> launch_in(Slot& slot, Groups groups, const SandboxId& id,
+  [[nodiscard]] Result<Groups> make_groups(const SandboxId& id, const LaunchRequest& request,
+                                           const IdPlan& ids, std::uint32_t slot);
+  [[nodiscard]] Result<Launched> launch_in(Slot& slot, PendingGroups& pending, const SandboxId& id,
                                            const LaunchRequest& request,
-                                           const std::vector<UniqueFd>& folders);
+                                           const std::vector<UniqueFd>& folders, GuestEnd end);
   [[nodiscard]] Result<void> send_config(int control, const LaunchRequest& request,
                                          const Slot& slot, const Nonce& nonce, bool groups,
                                          bool oom);
@@ -92,6 +110,8 @@ class NativeTier {
   Supply supply_;
   Stage stage_;
   std::optional<HostImage> image_;
+  UniqueFd devices_;  // what every /dev is a copy of
+  std::optional<HostParts> parts_;
   UniqueFd home_mounts_;  // of a service: the namespace that callers' folders belong to
   UniqueFd own_mounts_;
   std::map<seccomp::Profile, seccomp::Filter> filters_;

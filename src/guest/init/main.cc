@@ -155,7 +155,9 @@ void serve_requests(Init& init) {
     wire::Bytes payload;
     const wire::Scan scan = init.link.next(header, payload);
     if (scan == wire::Scan::NeedMore) return;
-    if (scan == wire::Scan::Bad || !handle_request(init, header, payload)) peer_left(init);
+    if (scan != wire::Scan::Bad && handle_request(init, header, payload)) continue;
+    (void)init.link.flush();  // what it was owed before, our hello at least
+    peer_left(init);
   }
 }
 
@@ -257,5 +259,7 @@ int main() {
   static Init init;
   int child_events = -1;
   begin(init, child_events);
+  // What lies there already goes first: our hello would only wake the peer on the way.
+  on_link(init, EPOLLIN);
   serve(init, child_events);
 }

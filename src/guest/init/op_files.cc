@@ -85,6 +85,8 @@ void op_read(OpChannel& channel, const OpRequest& request) {
   // Without O_NONBLOCK a fifo would wait for its writer.
   const int fd = open(request.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) channel.fail(errno, Step::Resolve);
+  if (on_proc(fd))
+    channel.fail(EACCES, Step::Resolve, "a file of procfs; ask a command to read it");
   struct stat info{};
   if (fstat(fd, &info) != 0) channel.fail(errno, Step::Io);
   if (S_ISDIR(info.st_mode)) channel.fail(EISDIR, Step::Resolve);

@@ -107,7 +107,7 @@ bool put_file(OpChannel& channel, TarSink& sink, int folder, const char* name,
   if (fd < 0 && errno != ENOENT && errno != ELOOP) channel.fail(errno, Step::Io, archived);
   if (fd < 0) return false;
   struct stat info{};
-  const bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const bool regular = !on_proc(fd) && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   if (regular) {
     const TarItem item = item_of(info, archived, "", '0');
     put_headers(sink, item);

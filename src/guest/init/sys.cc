@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace caisson::init {
@@ -94,6 +95,13 @@ long rename_at(int from_dir, const char* from, int to_dir, const char* to, unsig
 
 long read_folder(int fd, void* buffer, size_t size) {
   return answer(syscall(SYS_getdents64, fd, buffer, size));
+}
+
+bool on_proc(int fd) {
+  constexpr auto kProcMagic = 0x9fa0;  // PROC_SUPER_MAGIC
+  struct statfs facts{};
+  // What cannot be asked is not read either.
+  return fstatfs(fd, &facts) != 0 || facts.f_type == kProcMagic;
 }
 
 void close_fd(int& fd) {

@@ -45,6 +45,10 @@ inline uint64_t now_us() {
   return static_cast<uint64_t>(at.tv_sec) * 1000000U + static_cast<uint64_t>(at.tv_nsec) / 1000U;
 }
 
+// Is it a file of procfs? What stands there is about the process that reads, and a file operation's
+// is init's own image: it shows where everything lies in it.
+bool on_proc(int fd);
+
 void close_fd(int& fd);  // and forgets the number
 
 // Memory of its own mapping, zeroed, that no child inherits. Null when there is none.

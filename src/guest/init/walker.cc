@@ -24,6 +24,11 @@ bool Walker::open(const char* path) {
   Level& level = levels_[0];
   level.fd = ::open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
   if (level.fd < 0) return false;
+  if (on_proc(level.fd)) {
+    close_fd(level.fd);
+    errno = EACCES;
+    return false;
+  }
   level.used = level.at = 0;
   level.path_size = 0;
   depth_ = 0;
@@ -86,10 +91,15 @@ bool Walker::descend() {
     error_ = ELOOP;
     return false;
   }
-  const int fd = openat(levels_[depth_].fd, name_,
-                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  int fd = openat(levels_[depth_].fd, name_,
+                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
     error_ = errno;
+    return false;
+  }
+  if (on_proc(fd)) {
+    close_fd(fd);
+    error_ = ENOENT;  // a walk from above leaves it out, like what went in between
     return false;
   }
   Level& level = levels_[++depth_];

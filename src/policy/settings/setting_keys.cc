@@ -128,7 +128,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 27> kKeys = {{
+constexpr std::array<SettingKey, 33> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -178,6 +178,21 @@ constexpr std::array<SettingKey, 27> kKeys = {{
      CAISSON_SETTING(read_tools(node, path), sandbox.tools, print_list(value, 4))},
     {"sandbox.command_blocklist", Reload::Live, '\n',
      CAISSON_SETTING(read_patterns(node, path), sandbox.command_blocklist, print_list(value, 4))},
+    {"sandbox.limits_max.cpu", Reload::Live, '\0',
+     CAISSON_SETTING(read_fraction(node, path, 0, kCoresMax), sandbox.limits_max.cpu,
+                     fmt::to_string(value))},
+    {"sandbox.limits_max.memory_mb", Reload::Live, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kMegabytesMax), sandbox.limits_max.memory_mb,
+                     fmt::to_string(value))},
+    {"sandbox.limits_max.processes", Reload::Live, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kProcessesMax), sandbox.limits_max.processes,
+                     fmt::to_string(value))},
+    {"sandbox.limits_max.disk_mb", Reload::Live, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kMegabytesMax), sandbox.limits_max.disk_mb,
+                     fmt::to_string(value))},
+    {"sandbox.limits_max.timeout_seconds", Reload::Live, '\0',
+     CAISSON_SETTING(read_life(node, path), sandbox.limits_max.timeout_seconds,
+                     fmt::to_string(value))},
     {"profiles", Reload::Live, '\0',
      CAISSON_SETTING(read_profiles(node, path), profiles, print_profiles(value))},
     {"audit.database_path", Reload::Restart, '\0',
@@ -187,6 +202,9 @@ constexpr std::array<SettingKey, 27> kKeys = {{
      CAISSON_SETTING(read_path(node, path, Empty::Allowed), audit.anchor_path, print_text(value))},
     {"audit.anchor_seconds", Reload::Restart, '\0',
      CAISSON_SETTING(read_whole(node, path, 1, kAnchorSecondsMax), audit.anchor_seconds,
+                     fmt::to_string(value))},
+    {"audit.tenant_mb_per_minute", Reload::Live, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kMegabytesMax), audit.tenant_mb_per_minute,
                      fmt::to_string(value))},
     {"logging.level", Reload::Live, '\0',
      [](const YamlNode& node, std::string_view path, Settings& out) -> Result<void> {

@@ -65,6 +65,17 @@ struct LimitSettings {
   friend bool operator==(const LimitSettings&, const LimitSettings&) = default;
 };
 
+// The most that a caller or a profile may ask for; 0: no bound but the launcher's.
+struct LimitsMaxSettings {
+  double cpu = 0;
+  std::int64_t memory_mb = 0;
+  std::int64_t processes = 0;
+  std::int64_t disk_mb = 0;
+  double timeout_seconds = 0;
+
+  friend bool operator==(const LimitsMaxSettings&, const LimitsMaxSettings&) = default;
+};
+
 enum class NetworkMode : std::uint8_t { None, Allowlist };
 enum class RootChoice : std::uint8_t { ReadOnly, Writable };
 
@@ -94,6 +105,7 @@ struct SandboxSettings {
   double exec_timeout_seconds = 60;
   // Complete here. `sandbox.timeout_seconds` is the same setting as its timeout_seconds.
   LimitSettings limits{1.0, 512, 256, 256, 600.0};
+  LimitsMaxSettings limits_max;
   std::vector<std::string> tools;              // all that are known
   std::vector<std::string> command_blocklist;  // patterns, in RE2's language
 
@@ -105,6 +117,7 @@ struct AuditSettings {
   std::string database_path;  // empty: in the state directory
   std::string anchor_path;    // empty: beside the database
   std::int64_t anchor_seconds = 60;
+  std::int64_t tenant_mb_per_minute = 128;  // of rows that one tenant may cause; 0: no limit
 
   friend bool operator==(const AuditSettings&, const AuditSettings&) = default;
 };

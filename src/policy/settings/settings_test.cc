@@ -147,6 +147,21 @@ TEST(Settings, NothingAtAllIsTheDefaults) {
   EXPECT_TRUE(check_settings(Settings()));
 }
 
+TEST(Settings, TheMostIsReadAndWrittenBack) {
+  const auto settings = parse_settings(
+      "sandbox:\n  limits_max: {cpu: 2.5, memory_mb: 4096, timeout_seconds: 3600}\n"
+      "audit: {tenant_mb_per_minute: 7}\n",
+      "f");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->sandbox.limits_max.cpu, 2.5);
+  EXPECT_EQ(settings->sandbox.limits_max.memory_mb, 4096);
+  EXPECT_EQ(settings->sandbox.limits_max.processes, 0) << "no bound";
+  EXPECT_EQ(settings->audit.tenant_mb_per_minute, 7);
+  EXPECT_EQ(*parse_settings(to_yaml(*settings), "f"), *settings);
+  EXPECT_FALSE(parse_settings("sandbox: {limits_max: {memory_mb: -1}}", "f"));
+  EXPECT_FALSE(parse_settings("sandbox: {limits_max: {memory: 1}}", "f"));
+}
+
 TEST(Settings, TheShippedExampleIsTheDefaultsAndNamesEverySetting) {
   const std::string text = example();
   ASSERT_FALSE(text.empty());

@@ -1,0 +1,119 @@
+#include "doors/rest/budget.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace caisson::rest {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr seconds kTrimPause{1};  // a look through the whole heap takes its time
+
+std::size_t countable(std::size_t bytes) noexcept {
+  return bytes <= kUncountedBytesMax ? 0 : bytes;
+}
+
+// A place in the queue of those who wait for room.
+class Waiting {
+ public:
+  Waiting(std::list<asio::steady_timer*>& queue, asio::steady_timer& timer)
+      : queue_(queue), place_(queue.insert(queue.end(), &timer)) {}
+  ~Waiting() { queue_.erase(place_); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::list<asio::steady_timer*>& queue_;
+  std::list<asio::steady_timer*>::iterator place_;
+};
+
+}  // namespace
+
+Budget::Budget(std::size_t max, std::size_t per_tenant_max, milliseconds patience)
+    : books_(std::make_shared<Books>()) {
+  books_->max = max;
+  books_->per_tenant_max = per_tenant_max;
+  books_->patience = patience;
+}
+
+std::unexpected<Error> Budget::exhausted() {
+  return failure(Errc::Exhausted,
+                 "too much of what was asked for is still being sent or read: read your answers, "
+                 "or ask for less at once");
+}
+
+std::size_t Budget::Hold::room(std::size_t times) const {
+  const auto own = books_->per_tenant.find(tenant_);
+  const std::size_t mine = own == books_->per_tenant.end() ? 0 : own->second;
+  const std::size_t all_max = books_->max * times;
+  const std::size_t mine_max = books_->per_tenant_max * times;
+  return std::min(all_max - std::min(all_max, books_->held), mine_max - std::min(mine_max, mine));
+}
+
+bool Budget::Hold::fits(std::size_t bytes, std::size_t times) const {
+  const std::size_t wanted = countable(bytes);
+  return wanted <= counted_ || wanted - counted_ <= room(times);
+}
+
+bool Budget::Hold::try_resize(std::size_t bytes) {
+  if (!fits(bytes, 1)) return false;
+  force(bytes);
+  return true;
+}
+
+bool Budget::Hold::overdraw(std::size_t bytes) {
+  if (!fits(bytes, 2)) return false;
+  force(bytes);
+  return true;
+}
+
+awaitable<Result<void>> Budget::Hold::resize(std::size_t bytes) {
+  const auto books = books_;
+  if (!fits(bytes, 1)) {
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    const Waiting waiting(books->waiting, timer);
+    const TimePoint latest = Clock::now() + books->patience;
+    while (!fits(bytes, 1)) {
+      if (Clock::now() >= latest) {
+        co_return exhausted();
+      }
+      timer.expires_at(latest);
+      boost::system::error_code ec;
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+      const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
+      if (cancelled != asio::cancellation_type::none) {
+        co_return failure(Errc::Gone, "the caller hung up");
+      }
+    }
+  }
+  force(bytes);
+  co_return Result<void>{};
+}
+
+void Budget::Hold::force(std::size_t bytes) {
+  const std::size_t before = counted_;
+  bytes_ = bytes;
+  counted_ = countable(bytes);
+  if (counted_ == before) return;
+  books_->held = books_->held - before + counted_;
+  std::size_t& own = books_->per_tenant[tenant_];
+  own = own - before + counted_;
+  if (own == 0) books_->per_tenant.erase(tenant_);
+  if (counted_ > before) return;
+  for (asio::steady_timer* timer : books_->waiting) timer->cancel();
+  books_->freed += before - counted_;
+  if (books_->freed < kTrimBytesMin) return;
+  // The last one always: after him nobody may come for a long time.
+  if (books_->held > 0 && Clock::now() - books_->trimmed < kTrimPause) return;
+  books_->freed = 0;
+  books_->trimmed = Clock::now();
+  (void)::malloc_trim(0);
+}
+
+}  // namespace caisson::rest
