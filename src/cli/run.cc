@@ -102,7 +102,7 @@ engine::StartOptions start_options(const RunOptions& options, const control::Loc
   control::set_variables(start.env, options.environment);
   // Quiet: what matters is the first output or the end, and each word from init wakes us.
   start.flags = wire::kStartAttach | wire::kStartStdin | wire::kStartKillTree | wire::kStartQuiet |
-                (terminal ? wire::kStartPty : 0U);
+                wire::kStartSole | (terminal ? wire::kStartPty : 0U);
   start.timeout = options.timeout;
   return start;
 }
@@ -164,8 +164,10 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
     outcome = relay(core, id, link, request, signals.get());
   }
   RunReport report;
-  // A command that has ended has taken its tree along: what is left is an init without work.
-  const bool orderly = outcome && outcome->exited && outcome->closed_output.empty();
+  // A command that has ended and left nobody behind: there is an init without work. Else the tree
+  // was killed, and the sandbox's group makes sure of it.
+  const bool orderly = outcome && outcome->exited && outcome->closed_output.empty() &&
+                       (outcome->exited->flags & wire::kExitTreeKilled) == 0;
   report.status = TRY(orderly ? core.leave(id) : core.destroy(id));
   if (!outcome) return std::unexpected(outcome.error());
   if (outcome->not_started) return report_not_started(*outcome, start);

@@ -108,6 +108,12 @@ Guardian::Guardian(Guardian&&) noexcept = default;
 Guardian& Guardian::operator=(Guardian&&) noexcept = default;
 Guardian::~Guardian() = default;
 
+bool Guardian::on_duty() const noexcept {
+  if (!child_.alive()) return false;
+  pollfd death{child_.pidfd(), POLLIN, 0};
+  return ::poll(&death, 1, 0) == 0;
+}
+
 void Guardian::dismiss() const noexcept {
   if (child_.alive()) (void)child_.signal(SIGKILL);
 }

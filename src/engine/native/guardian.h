@@ -39,8 +39,9 @@ class Guardian {
 
   // The groups are gone already: it is not needed any more. It dies while the caller goes on.
   void dismiss() const noexcept;
-  // False where there are no groups to take away, and so nobody who would.
-  [[nodiscard]] bool on_duty() const noexcept { return child_.alive(); }
+  // False where there are no groups to take away, and so nobody who would; and when somebody has
+  // killed it.
+  [[nodiscard]] bool on_duty() const noexcept;
 
  private:
   struct Post;

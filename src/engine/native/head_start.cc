@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 
 #include "base/clock.h"
 #include "engine/native/devices.h"
@@ -95,13 +96,17 @@ class Parcel {
 
 }  // namespace
 
-// Every processor that we may use but the one we are on; all of them when that is the only one. The
-// kernel leaves a newborn thread where its parent runs more often than not, and then one of them
-// only waits for the other.
-cpu_set_t other_processors() noexcept {
+cpu_set_t own_processors() noexcept {
   cpu_set_t all;
   CPU_ZERO(&all);
   (void)::sched_getaffinity(0, sizeof(all), &all);
+  return all;
+}
+
+// Every processor that we may use but the one we are on; all of them when that is the only one. The
+// kernel leaves a newborn thread where its parent runs more often than not, and then one of them
+// only waits for the other.
+cpu_set_t all_but_this(const cpu_set_t& all) noexcept {
   cpu_set_t others = all;
   if (const int here = ::sched_getcpu(); here >= 0) CPU_CLR(static_cast<unsigned>(here), &others);
   return CPU_COUNT(&others) > 0 ? others : all;
@@ -114,6 +119,7 @@ struct HeadStart::Work {
   Parcel<Errand> errand;
   Parcel<void> outcome;
   pthread_t thread{};
+  cpu_set_t processors{};
   bool running = false;
   bool sent = false;
 
@@ -123,6 +129,8 @@ struct HeadStart::Work {
 
 void HeadStart::Work::run_errand() {
   const auto next = errand.take();
+  // Whom the errand starts inherits it.
+  (void)::sched_setaffinity(0, sizeof(processors), &processors);
   if (next && *next) outcome.put((*next)());
 }
 
@@ -147,7 +155,8 @@ HeadStart::~HeadStart() {
 std::unique_ptr<HeadStart> HeadStart::begin() {
   std::unique_ptr<HeadStart> head_start(new HeadStart());
   Work& work = *head_start->work_;
-  const cpu_set_t others = other_processors();
+  work.processors = own_processors();
+  const cpu_set_t others = all_but_this(work.processors);
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   (void)::pthread_attr_setaffinity_np(&attributes, sizeof(others), &others);
@@ -155,7 +164,14 @@ std::unique_ptr<HeadStart> HeadStart::begin() {
     static_cast<Work*>(self)->run();
     return nullptr;
   };
+  // Signals are the first thread's, and so is what becomes of them in the end: whom the second one
+  // starts must not die of them either.
+  sigset_t every;
+  sigset_t before;
+  ::sigfillset(&every);
+  (void)::pthread_sigmask(SIG_SETMASK, &every, &before);
   work.running = ::pthread_create(&work.thread, &attributes, main, &work) == 0;
+  (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_attr_destroy(&attributes);
   if (!work.running) return nullptr;
   return head_start;

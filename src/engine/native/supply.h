@@ -47,7 +47,6 @@ class Supply {
 
   // `state` is the store's root. `clean_up` removes what a killed launcher left behind.
   [[nodiscard]] Result<void> open(int state, SlotTable::CleanUp clean_up);
-  // With a table and a slot that somebody has begun with.
   // For one who stays: nothing of a killed launcher waits until its slot is needed again.
   [[nodiscard]] Result<void> sweep();
   void set_state(int state) noexcept { state_ = state; }

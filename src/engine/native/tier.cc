@@ -379,8 +379,9 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
     TRY(supply_.name(slot.index, id));
     // The groups are made while the slot's namespaces may still be in the making.
     const IdPlan ids = reserved.slot.ids;
+    const std::uint32_t index = slot.index;
     PendingGroups groups(options_.head_start.get(),
-                         [&] { return make_groups(id, request, ids, slot.index); });
+                         [&, ids, index] { return make_groups(id, request, ids, index); });
     slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
     TRY(need_image());
     return launch_in(slot, groups, id, request, folders, std::move(end));

@@ -6,9 +6,9 @@
 //   requests   process_talk.cc    signals, input, windows, attach, list
 //
 // A process is *reaped* when the kernel told us its status, *ended* when also its tree is dead (if
-// that was wanted) and what it had written is in the ring, *forgotten* when its record goes. A
-// forgotten process whose pipe is still held by a background child becomes a drain: its bytes are
-// read and dropped, so that the child does not die of SIGPIPE.
+// that was wanted; a sole one's as far as a walk finds it) and what it had written is in the ring,
+// *forgotten* when its record goes. A forgotten process whose pipe is still held by a background
+// child becomes a drain: its bytes are read and dropped, so that the child does not die of SIGPIPE.
 #pragma once
 
 #include <stddef.h>

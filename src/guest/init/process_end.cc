@@ -39,6 +39,17 @@ bool ProcessTable::alone(const Process& process) const {
   return true;
 }
 
+namespace {
+
+// Everything in here descends from us, and what lost its parent is our child: without children we
+// are alone.
+bool childless() {
+  siginfo_t any;
+  return waitid(P_ALL, 0, &any, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
+}  // namespace
+
 void ProcessTable::kill_tree(Process& process) {
   if (process.group == GroupPool::kNone) {
     const bool strays = alone(process);
@@ -80,7 +91,11 @@ bool ProcessTable::on_reaped(int pid, int status, const rusage& usage) {
   exited.peak_rss_kib = static_cast<uint64_t>(usage.ru_maxrss);
   const bool ends_tree = (process->flags & wire::kStartKillTree) != 0 || process->timed_out;
   if (process->group == GroupPool::kNone) {
-    if (ends_tree) kill_tree(*process);
+    if (ends_tree && !childless()) {
+      // Whatever the walk finds: one who hops from process to process may not be seen by it.
+      exited.flags |= wire::kExitTreeKilled;
+      kill_tree(*process);
+    }
   } else if (groups_.populated(process->group)) {
     if (ends_tree) {
       exited.flags |= wire::kExitTreeKilled;

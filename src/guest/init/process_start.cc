@@ -200,7 +200,7 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
   static Arguments arguments;
   arguments.fill(view);
   process.group = GroupPool::kNone;
-  if (groups_.present()) {
+  if (groups_.present() && (view.body.flags & wire::kStartSole) == 0) {
     process.group = groups_.acquire();
     if (process.group == GroupPool::kNone) return {errno, Step::Group};
   }

@@ -6,7 +6,7 @@ namespace caisson::wire {
 namespace {
 
 constexpr uint32_t kStartFlagsAll = kStartPty | kStartStdin | kStartMergeError | kStartKillTree |
-                                    kStartAutoForget | kStartAttach | kStartQuiet;
+                                    kStartAutoForget | kStartAttach | kStartQuiet | kStartSole;
 constexpr uint32_t kOpFlagsAll =
     kOpParents | kOpRecursive | kOpReplace | kOpNoFollow | kOpExclusive;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |

@@ -156,6 +156,9 @@ enum StartFlags : uint32_t {
       1U << 4,             // Forget itself once Exited and each Eof were sent to an attached reader
   kStartAttach = 1U << 5,  // the starter is attached from the first byte
   kStartQuiet = 1U << 6,   // no Started frame: one round trip less to wait for
+  // The only process of its sandbox: it gets no group of its own. Whoever sees kExitTreeKilled ends
+  // the sandbox, whose group leaves nobody out.
+  kStartSole = 1U << 7,
 };
 
 struct StartBody {
