@@ -84,9 +84,17 @@ Result<Permission> parse_permission(std::string_view text) {
 }
 
 std::string to_string(const NetworkEgressRule& rule) {
-  return fmt::format("{{domain: {}, ports: [{}], rate_limit_per_min: {}{}}}",
-                     in_quotes(rule.domain), fmt::join(rule.ports, ", "), rule.rate_limit_per_min,
-                     rule.apex == Apex::Included ? ", apex: included" : "");
+  std::string out =
+      fmt::format("{{domain: {}, ports: [{}], rate_limit_per_min: {}{}", in_quotes(rule.domain),
+                  fmt::join(rule.ports, ", "), rule.rate_limit_per_min,
+                  rule.apex == Apex::Included ? ", apex: included" : "");
+  if (!rule.methods.empty()) out += ", methods: " + list_of(rule.methods);
+  if (!rule.path_prefixes.empty()) out += ", path_prefixes: " + list_of(rule.path_prefixes);
+  if (rule.max_bytes != 0) out += fmt::format(", max_bytes: {}", rule.max_bytes);
+  if (!rule.granted_addresses.empty()) {
+    out += ", granted_addresses: " + list_of(rule.granted_addresses);
+  }
+  return out + "}";
 }
 
 std::string to_string(const FilesystemConfig& config) {

@@ -17,12 +17,18 @@ namespace caisson::policy {
 
 inline constexpr std::size_t kEgressRulesMax = 1024;
 inline constexpr std::size_t kPortsPerRuleMax = 256;
+inline constexpr std::size_t kMethodsPerRuleMax = 32;
+inline constexpr std::size_t kMethodBytesMax = 32;
+inline constexpr std::size_t kPathPrefixesPerRuleMax = 64;
+inline constexpr std::size_t kPathPrefixBytesMax = 1024;
+inline constexpr std::size_t kGrantedAddressesPerRuleMax = 16;
 inline constexpr std::size_t kWritablePathsMax = 64;
 inline constexpr std::size_t kPermissionsMax = 16;
 inline constexpr std::size_t kEnvAllowlistMax = 256;
 inline constexpr std::size_t kEnvNameBytesMax = 255;
 
 inline constexpr std::int64_t kRateLimitPerMinMax = 1'000'000;
+inline constexpr std::int64_t kEgressBytesMax = std::int64_t{1} << 50;
 inline constexpr std::int64_t kMemoryMbMax = std::int64_t{1} << 24;  // 16 TiB
 inline constexpr std::int64_t kTokensMax = 1'000'000'000'000'000;
 inline constexpr double kCpuSecondsMax = 1e9;  // as nanoseconds it still fits 64 bits
@@ -56,6 +62,12 @@ struct NetworkEgressRule {
   std::vector<std::uint16_t> ports;  // empty: every port
   std::int64_t rate_limit_per_min = 60;
   Apex apex = Apex::Excluded;
+  // Where HTTP is seen; a connection that cannot be looked into is then refused. Empty: all.
+  std::vector<std::string> methods{};        // "GET"
+  std::vector<std::string> path_prefixes{};  // "/v1/": whole segments, no dot segments
+  std::int64_t max_bytes = 0;                // both ways, for the sandbox's life; 0: no limit
+  // Addresses that are not public and that this name, an exact one, may nevertheless have.
+  std::vector<std::string> granted_addresses{};
 
   friend bool operator==(const NetworkEgressRule&, const NetworkEgressRule&) = default;
 };

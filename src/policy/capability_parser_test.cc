@@ -344,5 +344,44 @@ TEST(Validate, NamesTheFieldThatIsWrong) {
   EXPECT_TRUE(message(capability).starts_with("env_allowlist: "));
 }
 
+TEST(Validate, DetailsOfARuleAreBoundedAndPlain) {
+  const auto valid = [](const NetworkEgressRule& rule) {
+    CapabilityDeclaration capability;
+    capability.network_egress_rules = {rule};
+    return validate(capability).has_value();
+  };
+  NetworkEgressRule plain;
+  plain.domain = "a.example";
+  for (const char* method : {"", "get", "GET ", "G\nT", "A0"}) {
+    NetworkEgressRule rule = plain;
+    rule.methods = {method};
+    EXPECT_FALSE(valid(rule)) << method;
+  }
+  for (const char* prefix : {"", "v1", "/a/../b", "/a/..", "/.", "/./a", "//a", "/a%2e", "/a?b",
+                             "/a#b", "/a b", "/a\\b", "/a;b"}) {
+    NetworkEgressRule rule = plain;
+    rule.path_prefixes = {prefix};
+    EXPECT_FALSE(valid(rule)) << prefix;
+  }
+  NetworkEgressRule most = plain;
+  most.methods.assign(kMethodsPerRuleMax, "GET");
+  most.path_prefixes.assign(kPathPrefixesPerRuleMax,
+                            "/" + std::string(kPathPrefixBytesMax - 1, 'a'));
+  most.granted_addresses.assign(kGrantedAddressesPerRuleMax, "10.0.0.1");
+  most.max_bytes = kEgressBytesMax;
+  EXPECT_TRUE(valid(most));
+  const auto beyond = [&](auto change) {
+    NetworkEgressRule rule = most;
+    change(rule);
+    return valid(rule);
+  };
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { rule.methods.emplace_back("GET"); }));
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { rule.path_prefixes.emplace_back("/"); }));
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { rule.path_prefixes[0] += "a"; }));
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { rule.granted_addresses.emplace_back(); }));
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { ++rule.max_bytes; }));
+  EXPECT_FALSE(beyond([](NetworkEgressRule& rule) { rule.max_bytes = -1; }));
+}
+
 }  // namespace
 }  // namespace caisson::policy

@@ -29,6 +29,12 @@ json::object rule_value(const NetworkEgressRule& rule) {
   out["domain"] = view(rule.domain);
   out["ports"] = std::move(ports);
   out["rate_limit_per_min"] = rule.rate_limit_per_min;
+  if (!rule.methods.empty()) out["methods"] = strings(rule.methods);
+  if (!rule.path_prefixes.empty()) out["path_prefixes"] = strings(rule.path_prefixes);
+  if (rule.max_bytes != 0) out["max_bytes"] = rule.max_bytes;
+  if (!rule.granted_addresses.empty()) {
+    out["granted_addresses"] = strings(rule.granted_addresses);
+  }
   return out;
 }
 

@@ -9,11 +9,9 @@
 
 namespace caisson::policy {
 
-namespace {
-
 // Whole labels only: the dot of "*." belongs to the suffix, so "evilexample.com" does not end in
 // it.
-bool matches_name(const NetworkEgressRule& rule, std::string_view host) {
+bool matches_name(const NetworkEgressRule& rule, std::string_view host) noexcept {
   if (rule.domain.empty()) return false;
   const std::string_view domain = rule.domain;
   if (!domain.starts_with("*.")) return host == domain;
@@ -22,12 +20,10 @@ bool matches_name(const NetworkEgressRule& rule, std::string_view host) {
   return rule.apex == Apex::Included && host == domain.substr(2);
 }
 
-bool matches_port(const NetworkEgressRule& rule, std::optional<std::uint16_t> port) {
+bool matches_port(const NetworkEgressRule& rule, std::optional<std::uint16_t> port) noexcept {
   if (rule.ports.empty()) return true;
   return port && std::ranges::find(rule.ports, *port) != rule.ports.end();
 }
-
-}  // namespace
 
 EgressFilter::EgressFilter(std::vector<NetworkEgressRule> rules) : rules_(std::move(rules)) {
   for (NetworkEgressRule& rule : rules_) {

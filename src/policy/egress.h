@@ -43,6 +43,12 @@ struct EgressDecision {
 
 [[nodiscard]] std::string to_string(const EgressDecision& decision);
 
+// The two questions every decision asks of a rule whose domain is canonical; an empty one matches
+// nothing. A bare host has no port: then only a rule for every port fits.
+[[nodiscard]] bool matches_name(const NetworkEgressRule& rule, std::string_view host) noexcept;
+[[nodiscard]] bool matches_port(const NetworkEgressRule& rule,
+                                std::optional<std::uint16_t> port) noexcept;
+
 class EgressFilter {
  public:
   // A rule whose domain is not a valid one matches nothing.

@@ -5,7 +5,7 @@ import tree
 # Folders that hold no library of their own, or whose door is a program.
 WITHOUT = {"main"}
 # Folders whose rooms are their sub-folders.
-OF_ROOMS = {"guest", "doors"}
+OF_ROOMS = {"guest", "doors", "egress"}
 SIGN_LINES_MIN = 2
 
 
