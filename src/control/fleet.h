@@ -112,6 +112,7 @@ struct ExecWish {
   std::optional<double> timeout_seconds;
   std::uint32_t output_bytes_max = kOutputBytesDefault;  // kept of each stream
   bool merge_error = false;
+  engine::AdmitOutput admit{};  // counts what is collected, as it comes
 };
 
 using ExecOutcome = engine::ExecResult;
@@ -243,10 +244,12 @@ class Fleet {
   virtual std::vector<SandboxView> list(const Caller& caller) = 0;
   virtual awaitable<Result<void>> destroy(const Caller& caller, std::string id) = 0;
 
-  // `tool` and its arguments as a client wrote them; the answer is the tool's own object.
+  // `tool` and its arguments as a client wrote them; the answer is the tool's own object. `admit`
+  // counts what shell_exec collects, as it comes.
   virtual awaitable<Result<boost::json::object>> execute_tool(const Caller& caller, std::string id,
                                                               std::string tool,
-                                                              boost::json::object arguments) = 0;
+                                                              boost::json::object arguments,
+                                                              engine::AdmitOutput admit) = 0;
   // Name, description and argument schema of each.
   [[nodiscard]] virtual boost::json::array tools() const = 0;
 

@@ -117,6 +117,7 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
   request.input = std::move(wish.input);
   request.merge_error = wish.merge_error;
   request.output_bytes_max = wish.output_bytes_max;
+  request.admit = std::move(wish.admit);
   return request;
 }
 

@@ -105,7 +105,8 @@ class FleetTest : public testing::Test {
     return wish;
   }
   Result<json::object> tool(const std::string& id, std::string name, std::string_view arguments) {
-    return run(fleet_->execute_tool(me_, id, std::move(name), json::parse(arguments).as_object()));
+    return run(
+        fleet_->execute_tool(me_, id, std::move(name), json::parse(arguments).as_object(), {}));
   }
 
   asio::io_context context_{1};

@@ -146,7 +146,8 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> destroy(const Caller& caller, std::string id) override;
   awaitable<Result<boost::json::object>> execute_tool(const Caller& caller, std::string id,
                                                       std::string tool,
-                                                      boost::json::object arguments) override;
+                                                      boost::json::object arguments,
+                                                      engine::AdmitOutput admit) override;
   boost::json::array tools() const override;
   awaitable<Result<ExecOutcome>> exec(const Caller& caller, std::string id, ExecWish wish) override;
   awaitable<Result<ProcessView>> start(const Caller& caller, std::string id,

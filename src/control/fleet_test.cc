@@ -29,7 +29,8 @@ TEST_F(FleetTest, AForeignSandboxIsTheSameAsNone) {
   EXPECT_TRUE(fleet_->list(other_).empty());
   EXPECT_EQ(run(fleet_->exec(other_, id, line("echo x"))).error().code, Errc::NotFound);
   EXPECT_EQ(run(fleet_->destroy(other_, id)).error().code, Errc::NotFound);
-  EXPECT_EQ(run(fleet_->execute_tool(other_, id, "file_list", {})).error().code, Errc::NotFound);
+  EXPECT_EQ(run(fleet_->execute_tool(other_, id, "file_list", {}, {})).error().code,
+            Errc::NotFound);
   EXPECT_EQ(run(fleet_->stat(other_, id, "a", true)).error().code, Errc::NotFound);
   EXPECT_EQ(run(fleet_->pause(other_, id)).error().code, Errc::NotFound);
   EXPECT_EQ(run(fleet_->usage(other_, id)).error().code, Errc::NotFound);

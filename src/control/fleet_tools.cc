@@ -30,7 +30,8 @@ Error no_http() {
 json::array FleetImpl::tools() const { return tool_schemas(); }
 
 awaitable<Result<json::object>> FleetImpl::execute_tool(const Caller& caller, std::string id,
-                                                        std::string tool, json::object arguments) {
+                                                        std::string tool, json::object arguments,
+                                                        engine::AdmitOutput admit) {
   auto sandbox = find(caller, id);
   if (!sandbox) co_return std::unexpected(sandbox.error());
   const bool allowed =
@@ -42,6 +43,7 @@ awaitable<Result<json::object>> FleetImpl::execute_tool(const Caller& caller, st
     Audited audit(*this, row(caller, "tool.shell_exec", (*sandbox)->id, object_of(arguments)));
     co_return co_await settle(audit, Result<json::object>(std::unexpected(wish.error())));
   }
+  wish->admit = std::move(admit);
   auto outcome = co_await run(caller, *sandbox, *std::move(wish), "tool.shell_exec", "arguments.");
   if (!outcome) co_return std::unexpected(outcome.error());
   co_return shell_exec_answer(*outcome);

@@ -71,7 +71,7 @@ awaitable<void> route(Exchange& exchange) {
     for (int i = 0; i < 30; ++i) (void)co_await exchange.write(block);
     (void)co_await exchange.end();
   } else {
-    auto body = co_await exchange.read_all(1000);
+    auto body = co_await read_all(exchange, 1000);
     exchange.set("X-Peer", exchange.request().peer.address);
     const std::string text = exchange.request().method_text + " " + exchange.request().target +
                              " " + std::string(exchange.request().field("Authorization")) + " " +

@@ -67,7 +67,6 @@ class Connection final : public Exchange {
   void cut() override;
 
   [[nodiscard]] const Request& request() const noexcept override { return request_; }
-  awaitable<Result<std::string>> read_all(std::size_t bytes_max) override;
   awaitable<Result<std::size_t>> read_some(std::span<std::byte> out) override;
   void set(std::string_view name, std::string_view value) override;
   awaitable<void> respond(unsigned status, std::string_view content_type,

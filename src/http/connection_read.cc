@@ -143,29 +143,6 @@ awaitable<Result<std::size_t>> Connection::read_some(std::span<std::byte> out) {
   co_return got;
 }
 
-awaitable<Result<std::string>> Connection::read_all(std::size_t bytes_max) {
-  constexpr std::size_t kStep = 16UL * 1024;
-  const auto too_large = [bytes_max] {
-    return failure(Errc::TooLarge,
-                   "body: at most " + std::to_string(bytes_max) + " bytes are accepted here");
-  };
-  if (request_.content_length.value_or(0) > bytes_max) co_return too_large();
-  std::string body;
-  // Grows as bytes arrive: a length alone is only a claim.
-  for (;;) {
-    const std::size_t have = body.size();
-    const std::size_t room = std::max(kStep, have / 2);
-    body.resize(have + room);
-    const auto free = std::as_writable_bytes(std::span(body)).subspan(have);
-    auto got = co_await read_some(free);
-    if (!got) co_return std::unexpected(got.error());
-    body.resize(have + *got);
-    if (body.size() > bytes_max) co_return too_large();
-    if (body_done_) break;
-  }
-  co_return body;
-}
-
 bool Connection::drainable() const noexcept {
   if (!body_left()) return true;
   // Whether a client that asked for leave sends its body after a final answer cannot be known.

@@ -91,8 +91,6 @@ class Exchange {
   [[nodiscard]] virtual const Request& request() const noexcept = 0;
 
   // --- the body. "100 Continue" is sent by the first read.
-  // All of it; more than `bytes_max` is TooLarge.
-  virtual awaitable<Result<std::string>> read_all(std::size_t bytes_max) = 0;
   // The next bytes into `out`; 0 at the end.
   virtual awaitable<Result<std::size_t>> read_some(std::span<std::byte> out) = 0;
 

@@ -15,7 +15,7 @@ Limits hasty() {
 }
 
 awaitable<void> echo(Exchange& exchange) {
-  auto body = co_await exchange.read_all(1000000);
+  auto body = co_await read_all(exchange, 1000000);
   if (body) {
     co_await exchange.respond(200, "text/plain", std::move(*body));
   } else {

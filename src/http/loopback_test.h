@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -37,6 +38,22 @@ class FunctionHandler final : public Handler {
  private:
   Function function_;
 };
+
+// All of the body; more than `bytes_max` is TooLarge, and not read at all when its length says so.
+inline awaitable<Result<std::string>> read_all(Exchange& exchange, std::size_t bytes_max) {
+  if (exchange.request().content_length.value_or(0) > bytes_max) {
+    co_return failure(Errc::TooLarge, "the body is too large");
+  }
+  std::string body;
+  std::array<std::byte, 16384> piece{};
+  for (;;) {
+    const auto got = co_await exchange.read_some(piece);
+    if (!got) co_return std::unexpected(got.error());
+    if (*got == 0) co_return body;
+    body.append(reinterpret_cast<const char*>(piece.data()), *got);
+    if (body.size() > bytes_max) co_return failure(Errc::TooLarge, "the body is too large");
+  }
+}
 
 inline std::string error_shape(unsigned status, const Error& error, std::string_view id) {
   return R"({"error":{"code":")" + std::string(to_string(error.code)) + R"(","message":")" +

@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 awaitable<void> answer_body(Exchange& exchange, std::size_t max) {
-  auto body = co_await exchange.read_all(max);
+  auto body = co_await read_all(exchange, max);
   if (!body) {
     const unsigned status = body.error().code == Errc::TooLarge ? 413 : 400;
     co_await exchange.respond(status, "text/plain", body.error().message);

@@ -14,7 +14,7 @@ constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 // Counts what it was asked: a smuggled request would be one more.
 awaitable<void> answer(Exchange& exchange) {
-  auto body = co_await exchange.read_all(100000);
+  auto body = co_await read_all(exchange, 100000);
   const unsigned status = body ? 200 : 400;
   co_await exchange.respond(status, "text/plain", exchange.request().path);
 }

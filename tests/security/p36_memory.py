@@ -10,6 +10,7 @@ from live_server import Attack, wait_until
 
 MIB = 1 << 20
 CALLERS = 60  # slow ones at once: what each could hold, times this, would be gigabytes
+BOXES, EXECS = 10, 4  # sandboxes and commands in each: 640 MiB of output
 GROWTH_MAX = 256 * MIB  # of the whole server, whatever one tenant does: his part twice over, the rest to spare
 RESIDUE_MAX = 64 * MIB  # afterwards
 
@@ -38,6 +39,13 @@ class Memory(Attack):
 
     def memory(self):
         return int(self.server.status()["VmRSS"][0]) * 1024
+
+    def forget_peak(self):
+        with open(f"/proc/{self.server.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # the kernel's own record of the most there was, from now on
+
+    def is_there(self, box, name):
+        return self.server.call("GET", f"/api/v1/sandboxes/{box}/stat/{name}", token=self.token).status == 200
 
     def held(self):
         text = self.server.call("GET", "/metrics", token=self.server.admin).text
@@ -130,6 +138,40 @@ class Memory(Attack):
         self.assertIn(b"200", self.answered())
         # Whose output had no room is told how much is missing.
         self.assertLess(self.held(), 160 * MIB)
+
+    def test_long_outputs_that_end_together(self):
+        """Commands in several sandboxes, each with both streams full, that all end at one word."""
+        boxes = [self.server.sandbox(self.token, resource_limits={"memory_mb": 256}) for _ in range(BOXES)]
+        for byte in ("1", "377"):  # a byte of text, and one that is three in JSON
+            self.forget_peak()
+            pairs = []
+            for box in boxes:
+                for index in range(EXECS):
+                    command = (f"fill() {{ head -c 8388608 /dev/zero | tr '\\0' '\\{byte}'; }}; fill; fill >&2; "
+                               f": > full{index}; until [ -e go ]; do sleep 0.05; done")
+                    wish = json.dumps({"command": command, "output_bytes_max": 8 * MIB}).encode()
+                    pairs.append(self.slow("POST", f"/api/v1/sandboxes/{box}/exec", wish))
+            self.pour(pairs)
+            for box in boxes:
+                names = [f"full{index}" for index in range(EXECS)]
+                wait_until("all is written", lambda box=box, names=names: all(self.is_there(box, n) for n in names))
+            for box in boxes:
+                # So small that it needs no room, when the others have taken all there is.
+                put = self.server.call("PUT", f"/api/v1/sandboxes/{box}/files/go", b"!", self.token)
+                self.assertEqual(put.status, 200, put)
+            self.watch_others(self.all_answered, "each command is answered")
+            self.assertEqual(set(self.answered()), {b"200"})
+            self.assertLess(self.held(), 160 * MIB)
+            self.peak = max(self.peak, self.server.memory_peak())
+            self.assertLess(self.peak - self.before, GROWTH_MAX)
+            for link in self.links:
+                link.close()
+            self.links.clear()
+            wait_until("everything is given back", lambda: self.held() == 0)
+            for box in boxes:
+                self.server.run(self.token, box, "rm go full*")
+        for box in boxes:
+            self.server.call("DELETE", f"/api/v1/sandboxes/{box}", token=self.token)
 
     def test_bodies_without_an_end(self):
         body = b'{"name":"' + b"a" * (8 * MIB - 100)

@@ -1,4 +1,6 @@
 // Folders as tar archives, out and in. What is in them is never looked at here.
+#include <algorithm>
+
 #include "doors/rest/handlers.h"
 #include "doors/rest/range.h"
 #include "doors/rest/text.h"
@@ -9,10 +11,13 @@ namespace caisson::rest {
 namespace json = boost::json;
 
 awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWriter& writer) {
-  if (auto room = co_await call.hold().resize(kUploadPieceBytes); !room) {
+  // A small upload needs no more than it is long.
+  const std::uint64_t length = call.request().content_length.value_or(kUploadPieceBytes);
+  const std::size_t bytes = std::clamp<std::uint64_t>(length, 1, kUploadPieceBytes);
+  if (auto room = co_await call.hold().resize(bytes); !room) {
     co_return std::unexpected(room.error());
   }
-  std::vector<std::byte> piece(kUploadPieceBytes);
+  std::vector<std::byte> piece(bytes);
   for (;;) {
     const auto got = co_await call.exchange.read_some(piece);
     if (!got) co_return std::unexpected(got.error());

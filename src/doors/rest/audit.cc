@@ -80,25 +80,31 @@ Result<store::AuditQuery> read_query(const Call& call) {
   return query;
 }
 
-awaitable<Result<void>> show_page(Call& call, store::AuditQuery query) {
-  if (auto room = room_to_read(call.services); !room) co_return room;
+// A tenant who waits for room of his own has no place among the questions meanwhile.
+awaitable<Result<std::vector<store::AuditRow>>> read_rows(Call& call, store::AuditQuery query) {
+  if (auto room = room_to_read(call.services); !room) co_return std::unexpected(room.error());
   const Reading reading(call.services);
+  auto work = [&store = call.services.store, query = std::move(query)] {
+    return store.audit(query);
+  };
+  co_return co_await control::on_worker(call.services.readers, std::move(work));
+}
+
+awaitable<Result<void>> show_page(Call& call, store::AuditQuery query) {
   // About what a page takes, before it is there.
   constexpr std::size_t kRowBytes = 4096;
   if (auto room = co_await call.hold().resize(query.limit * kRowBytes); !room) co_return room;
   const std::int64_t start = query.before.value_or(query.after);
-  auto work = [&store = call.services.store, query = std::move(query)] {
-    return store.audit(query);
-  };
-  const auto rows = co_await control::on_worker(call.services.readers, std::move(work));
+  auto rows = co_await read_rows(call, std::move(query));
   if (!rows) co_return std::unexpected(rows.error());
   json::array list;
   list.reserve(rows->size());
   for (const auto& row : *rows) list.emplace_back(to_json(row));
-  call.hold().force(0);  // the answer counts itself
   json::object body;
   body["rows"] = std::move(list);
   body["next_after"] = rows->empty() ? start : rows->back().sequence;
+  *rows = {};            // they are in the answer now
+  call.hold().force(0);  // which counts itself
   co_return co_await answer(call, 200, body);
 }
 

@@ -1,10 +1,10 @@
 // doors/rest/budget.h — how many bytes calls may hold at once: in all, and of one tenant.
 //
-// Counted is what a caller can make grow: a body from its first byte until its call is over, and an
-// answer from before it is made until its last byte is sent, however slowly it is read. What is
-// small is not counted; the limits on connections and streams bound that, and so calls of everyday
-// size go on while somebody else has used up all there is. Who finds no room waits a while, and is
-// then told to come back.
+// Counted is what a caller can make grow: a body from its first byte until its call is over, a
+// command's output as it comes, and an answer from before it is made until its last byte is sent,
+// however slowly it is read. Bodies and answers that are small are not counted; the limits on
+// connections and streams bound them. Where nobody knows how much will come (the list below), room
+// is taken first, small or not. Who finds no room waits a while, and is then told to come back.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -269,6 +269,53 @@ TEST(Door, WithoutRoomNothingLargeIsTaken) {
             201U);
 }
 
+// A command's output is counted while it comes: what finds no room is never kept.
+TEST(Door, OutputThatFindsNoRoomIsDroppedAsItComes) {
+  House house;
+  house.options.held_per_tenant_max = 100'000;
+  house.fleet.outcome.out = std::string(1'000'000, 'x');
+  auto answer = house.ask(
+      {.method = Method::Post, .path = sandbox_path("/exec"), .body = R"({"command": "yes"})"});
+  ASSERT_EQ(answer->code, 200U);
+  const auto body = boost::json::parse(answer->body);
+  const std::size_t kept = body.at("stdout").as_string().size();
+  EXPECT_GT(kept, 90'000U);
+  EXPECT_LE(kept, 100'000U) << "twice the tenant's part, and each byte counts twice";
+  EXPECT_EQ(kept + body.at("stdout_lost_bytes").to_number<std::size_t>(), 1'000'000U);
+  answer = house.ask({.method = Method::Post,
+                      .path = sandbox_path("/tools/execute"),
+                      .body = R"({"tool":"shell_exec","arguments":{"command":"yes"}})"});
+  ASSERT_EQ(answer->code, 200U);
+  const auto tool = boost::json::parse(answer->body);
+  EXPECT_GT(tool.at("result").at("stdout").as_string().size(), 90'000U);
+  EXPECT_LE(tool.at("result").at("stdout").as_string().size(), 100'000U);
+}
+
+// Each byte that is no UTF-8 is three in JSON: what is counted is what there is.
+TEST(Door, OutputThatGrowsAsJsonIsCutToWhatFits) {
+  House house;
+  house.options.held_per_tenant_max = 100'000;
+  house.fleet.outcome.out = std::string(95'000, '\xff');
+  const auto answer = house.ask(
+      {.method = Method::Post, .path = sandbox_path("/exec"), .body = R"({"command": "yes"})"});
+  ASSERT_EQ(answer->code, 200U);
+  const auto body = boost::json::parse(answer->body);
+  EXPECT_EQ(body.at("stdout").as_string().size(), 75'000U);
+  EXPECT_EQ(body.at("stdout_lost_bytes"), 70'000);
+}
+
+TEST(Door, ASmallUploadIsNotCounted) {
+  House house;
+  house.options.held_per_tenant_max = 20'000;
+  house.options.held_patience = milliseconds(0);
+  auto answer = house.ask(
+      {.method = Method::Put, .path = sandbox_path("/files/a"), .body = std::string(100, 'x')});
+  EXPECT_EQ(answer->code, 200U);
+  answer = house.ask(
+      {.method = Method::Put, .path = sandbox_path("/files/a"), .body = std::string(100'000, 'x')});
+  EXPECT_EQ(answer->code, 429U);
+}
+
 TEST(Door, RefusesABodyThatIsTooLarge) {
   House house;
   const auto answer = house.ask({.method = Method::Post,

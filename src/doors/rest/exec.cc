@@ -3,6 +3,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "doors/rest/handlers.h"
+#include "doors/rest/json_pieces.h"
 #include "doors/rest/running.h"
 #include "doors/rest/sse.h"
 #include "doors/rest/views.h"
@@ -79,11 +80,12 @@ awaitable<Result<void>> exec_events(Call& call, control::ExecWish wish) {
 }
 
 // The command has run, so the caller is told how it ended, whatever room there is. Output for which
-// there is none is cut, and counted as lost like all that a command wrote beyond its limit.
-void fit(Call& call, control::ExecOutcome& outcome) {
-  // As it came and as JSON, for a moment side by side.
-  if (call.hold().overdraw(2 * (outcome.out.size() + outcome.err.size()))) return;
-  const std::size_t each = std::max<std::size_t>(call.hold().room(2) / 4, control::kOutputBytesMin);
+// there is none as JSON is cut, and counted as lost like all that a command wrote beyond its limit.
+json::object fitting_json(Call& call, control::ExecOutcome& outcome, bool base64) {
+  json::object out = to_json(outcome, base64);
+  if (call.hold().overdraw(weight(out))) return out;
+  // Two streams, and a byte that is no UTF-8 becomes three.
+  const std::size_t each = std::max<std::size_t>(call.hold().room(2) / 8, control::kOutputBytesMin);
   const auto cut = [each](std::string& bytes, std::uint64_t& lost) {
     if (bytes.size() <= each) return;
     lost += bytes.size() - each;
@@ -92,11 +94,15 @@ void fit(Call& call, control::ExecOutcome& outcome) {
   };
   cut(outcome.out, outcome.out_lost);
   cut(outcome.err, outcome.err_lost);
+  out = to_json(outcome, base64);
+  return out;
 }
 
 awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
   using namespace asio::experimental::awaitable_operators;
-  if (!call.hold().overdraw(call.hold().bytes() + kCommandBytes)) co_return Budget::exhausted();
+  auto admit = admit_output(call);
+  if (!admit) co_return std::unexpected(admit.error());
+  body.wish.admit = std::move(*admit);
   // Control kills the tree of an exec that is cancelled, which is what a caller who left wants.
   auto first = co_await (call.fleet().exec(call.caller, call.id(), std::move(body.wish)) ||
                          call.exchange.wait_for_hangup());
@@ -106,9 +112,8 @@ awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
   }
   auto& outcome = std::get<0>(first);
   if (!outcome) co_return std::unexpected(outcome.error());
-  call.hold().force(0);  // its input is used up
-  fit(call, *outcome);
-  const json::object out = to_json(*outcome, body.base64);
+  call.hold().force(0);  // its input is used up, and what it wrote is counted anew
+  const json::object out = fitting_json(call, *outcome, body.base64);
   *outcome = control::ExecOutcome{};
   call.hold().force(0);  // the answer counts itself
   co_return co_await answer(call, 200, out);

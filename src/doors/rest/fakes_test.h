@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "doors/rest/collected_test.h"
 #include "doors/rest/rest.h"
 #include "guest/protocol/protocol.h"
 #include "http/field.h"
@@ -92,10 +93,6 @@ class Exchange final : public http::Exchange {
   }
 
   [[nodiscard]] const http::Request& request() const noexcept override { return wanted; }
-  awaitable<Result<std::string>> read_all(std::size_t bytes_max) override {
-    if (body_in.size() > bytes_max) co_return failure(Errc::TooLarge, "the body is too large");
-    co_return body_in;
-  }
   awaitable<Result<std::size_t>> read_some(std::span<std::byte> out) override {
     const std::size_t count = std::min(out.size(), body_in.size() - taken_);
     std::memcpy(out.data(), body_in.data() + taken_, count);
@@ -302,16 +299,19 @@ class Fleet final : public control::Fleet {
     co_return Result<void>{};
   }
   awaitable<Result<json::object>> execute_tool(const Caller&, std::string id, std::string tool,
-                                               json::object arguments) override {
+                                               json::object arguments,
+                                               engine::AdmitOutput admit) override {
     CAISSON_FAKE("tool " + tool);
+    if (tool == "shell_exec") arguments["stdout"] = collected(outcome, admit).out;
     co_return arguments;
   }
   [[nodiscard]] json::array tools() const override { return {}; }
   awaitable<Result<control::ExecOutcome>> exec(const Caller&, std::string id,
                                                control::ExecWish wish) override {
     CAISSON_FAKE("exec");
+    const control::ExecOutcome kept = collected(outcome, wish.admit);
     executed = std::move(wish);
-    co_return outcome;
+    co_return kept;
   }
   awaitable<Result<control::ProcessView>> start(const Caller&, std::string id,
                                                 control::ProcessWish wish) override {

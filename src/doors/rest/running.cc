@@ -33,6 +33,20 @@ awaitable<Result<RunningCommand>> start_attached(Call& call, control::ProcessWis
   co_return running;
 }
 
+Result<engine::AdmitOutput> admit_output(Call& call) {
+  // Twice: a string that grows has up to as much again in reserve, and JSON stands beside it later.
+  constexpr std::size_t kHeldPerByte = 2;
+  Budget::Hold& hold = call.hold();
+  const std::size_t before = hold.bytes();
+  if (!hold.overdraw(before + kCommandBytes)) return Budget::exhausted();
+  return [&hold, before, kept = std::size_t{0}](std::size_t bytes) mutable {
+    const std::size_t all = kept + kHeldPerByte * bytes;
+    if (all > kCommandBytes && !hold.overdraw(before + all)) return false;
+    kept = all;
+    return true;
+  };
+}
+
 awaitable<void> wait_for_ever() {
   asio::steady_timer never(co_await asio::this_coro::executor,
                            asio::steady_timer::time_point::max());

@@ -18,6 +18,10 @@ struct RunningCommand {
 };
 awaitable<Result<RunningCommand>> start_attached(Call& call, control::ProcessWish wish);
 
+// For a command whose output is collected: takes room for a little of it before it runs, and counts
+// the rest as it comes. It must not be asked after the call is over.
+[[nodiscard]] Result<engine::AdmitOutput> admit_output(Call& call);
+
 // Never ends by itself: for the side of a race that has nothing more to do.
 awaitable<void> wait_for_ever();
 

@@ -6,6 +6,7 @@
 #include "doors/rest/handlers.h"
 #include "doors/rest/json_pieces.h"
 #include "doors/rest/json_reader.h"
+#include "doors/rest/running.h"
 #include "doors/rest/text.h"
 
 namespace caisson::rest {
@@ -14,15 +15,13 @@ namespace json = boost::json;
 
 namespace {
 
-// Room for what will come, before it is known how much that is.
-awaitable<bool> has_room(Call& call, std::string tool) {
-  const std::size_t before = call.hold().bytes();
-  if (tool == control::kFileList || tool == control::kFileRead) {
-    const std::size_t more = tool == control::kFileList ? kListingBytes : kToolFileBytes;
-    const auto room = co_await call.hold().resize(before + more);
-    co_return room.has_value();
-  }
-  co_return call.hold().overdraw(before + kCommandBytes);
+// Room for what will come, before it is known how much that is; and what counts a command's output.
+awaitable<Result<engine::AdmitOutput>> take_room(Call& call, std::string tool) {
+  if (tool != control::kFileList && tool != control::kFileRead) co_return admit_output(call);
+  const std::size_t more = tool == control::kFileList ? kListingBytes : kToolFileBytes;
+  const auto room = co_await call.hold().resize(call.hold().bytes() + more);
+  if (!room) co_return std::unexpected(room.error());
+  co_return engine::AdmitOutput{};
 }
 
 // See exec.cc: of a command that has run, what there is no room for is cut.
@@ -55,10 +54,11 @@ awaitable<Result<void>> execute_tool(Call& call) {
   const json::object* given = fields.object("arguments");
   if (auto good = fields.finish(); !good) co_return good;
   json::object arguments = given != nullptr ? *given : json::object{};
-  if (!co_await has_room(call, *tool)) co_return Budget::exhausted();
+  auto admit = co_await take_room(call, *tool);
+  if (!admit) co_return std::unexpected(admit.error());
   const TimePoint begun = Clock::now();
-  auto result =
-      co_await call.fleet().execute_tool(call.caller, call.id(), *tool, std::move(arguments));
+  auto result = co_await call.fleet().execute_tool(call.caller, call.id(), *tool,
+                                                   std::move(arguments), *std::move(admit));
   if (!result) co_return std::unexpected(result.error());
   call.hold().force(0);
   if (*tool == control::kShellExec) {

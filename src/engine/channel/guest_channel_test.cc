@@ -150,6 +150,24 @@ TEST_F(GuestChannelTest, FeedsInputBeyondTheWindow) {
   EXPECT_EQ(done->out, sent);
 }
 
+TEST_F(GuestChannelTest, OutputThatIsNotAdmittedIsLostAndCounted) {
+  ExecRequest request = command("cat");
+  for (int i = 0; request.input.size() < 300'000; ++i) request.input += std::to_string(i) + "\n";
+  const std::string sent = request.input;
+  std::size_t asked = 0;
+  std::size_t admitted = 0;
+  request.admit = [&](std::size_t bytes) {
+    if (++asked == 3) return false;  // once only: no hole may come of it
+    admitted += bytes;
+    return true;
+  };
+  const auto done = run(channel_->execute(std::move(request)));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(asked, 3U) << "after a refusal nobody is asked";
+  EXPECT_EQ(done->out, sent.substr(0, admitted));
+  EXPECT_EQ(done->out_lost, sent.size() - admitted);
+}
+
 TEST_F(GuestChannelTest, AProgramThatIsMissingIsNotFound) {
   const auto done = run(channel_->execute(command("missing")));
   ASSERT_FALSE(done);

@@ -40,8 +40,8 @@ void take_exit(ExecResult& result, const wire::ExitedBody& body) {
   result.signal = std::clamp(body.signal, 0, 127);
   result.exit_code =
       result.signal != 0 ? kSignalBase + result.signal : std::clamp(body.code, 0, 255);
-  result.out_lost = body.lost[0];
-  result.err_lost = body.lost[1];
+  result.out_lost += body.lost[0];  // to what was not admitted here
+  result.err_lost += body.lost[1];
   result.timed_out = (body.flags & wire::kExitTimedOut) != 0;
   result.oom_killed = (body.flags & wire::kExitOomKilled) != 0;
   result.tree_killed = (body.flags & wire::kExitTreeKilled) != 0;
@@ -53,8 +53,8 @@ void take_exit(ExecResult& result, const wire::ExitedBody& body) {
 // One running exec: what has come, and what is still to be fed.
 class Run {
  public:
-  Run(GuestLink& link, std::uint32_t id, std::string input)
-      : link_(link), id_(id), input_(std::move(input)) {}
+  Run(GuestLink& link, std::uint32_t id, std::string input, AdmitOutput admit)
+      : link_(link), id_(id), input_(std::move(input)), admit_(std::move(admit)) {}
 
   void feed() {
     if (input_.empty() || closed_) return;
@@ -67,9 +67,10 @@ class Run {
   void take(const Frame& frame) {
     if (frame.kind == Kind::Data) {
       const auto bytes = frame.payload.subspan(sizeof(wire::DataHeader));
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       const bool out = frame.stream == static_cast<std::uint16_t>(wire::Stream::Output);
-      (out ? result.out : result.err)
-          .append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      if (out) keep(text, result.out, result.out_lost);
+      if (!out) keep(text, result.err, result.err_lost);
     } else if (frame.kind == Kind::Credit) {
       feed();
     } else if (frame.kind == Kind::Exited) {
@@ -81,9 +82,19 @@ class Run {
   ExecResult result;
 
  private:
+  // What is kept is a beginning without holes.
+  void keep(std::string_view text, std::string& kept, std::uint64_t& lost) {
+    if (lost == 0 && (!admit_ || admit_(text.size()))) {
+      kept += text;
+    } else {
+      lost += text.size();
+    }
+  }
+
   GuestLink& link_;
   std::uint32_t id_;
   std::string input_;
+  AdmitOutput admit_;
   std::size_t fed_ = 0;
   bool closed_ = false;
 };
@@ -99,7 +110,7 @@ awaitable<Result<ExecResult>> GuestCore::execute(ExecRequest request) {
   if (request.timeout.count() > 0)
     deadline = Clock::now() + request.timeout + request.grace + kAnswerMargin;
   const StartOptions options = start_options(request);
-  Run run(link_, (*call)->id, std::move(request.input));
+  Run run(link_, (*call)->id, std::move(request.input), std::move(request.admit));
   if (const auto sent = link_.start((*call)->id, options); !sent) {
     dismiss(**call);
     co_return std::unexpected(sent.error());

@@ -28,6 +28,9 @@ struct GuestUser {
   std::uint32_t gid = 0;
 };
 
+// Whether so many more bytes of a command's output may be kept.
+using AdmitOutput = std::function<bool(std::size_t bytes)>;
+
 struct ExecRequest {
   std::vector<std::string> argv;
   std::vector<std::string> env;  // NAME=value
@@ -41,6 +44,9 @@ struct ExecRequest {
   milliseconds grace{0};         // between SIGTERM and the kill
   std::uint32_t output_bytes_max = 1024 * 1024;  // kept of each stream: its head and its tail
   std::stop_token stop;                          // when requested, the whole tree is killed
+  // Asked by a GuestChannel for each piece as it comes. From the first that is refused on, nothing
+  // of the stream is kept, and all of it counts as lost. Without it everything is kept.
+  AdmitOutput admit{};
 };
 
 struct ExecResult {
