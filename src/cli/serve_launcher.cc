@@ -20,6 +20,8 @@ namespace {
 
 constexpr seconds kStartMax{30};
 constexpr seconds kAnswerMax{30};
+constexpr seconds kEndMax{5};
+constexpr int kEndLookMs = 20;
 constexpr std::size_t kLineMax = 4096;
 constexpr int kTellFd = 3;
 
@@ -92,16 +94,33 @@ Result<void> start_launcher(const std::string& state_dir, const ServerIdentity& 
                                      (line.empty() ? "see " + state_dir + "/launcher/log" : line));
 }
 
-}  // namespace
-
-Result<void> ensure_launcher(const std::string& state_dir, const ServerIdentity& server,
-                             std::int64_t orphan_grace_seconds) {
+// What is there, or a new one; and a word from it.
+Result<void> find_or_start(const std::string& state_dir, const ServerIdentity& server,
+                           std::int64_t grace) {
   const std::string socket = engine::launcher_socket(state_dir);
   const auto found = engine::connect_launcher(socket);
   if (!found && found.error().code != Errc::LauncherGone) return std::unexpected(found.error());
-  if (!found) TRY(start_launcher(state_dir, server, orphan_grace_seconds));
+  if (!found) TRY(start_launcher(state_dir, server, grace));
   TRY(engine::LauncherClient::attach(socket, Clock::now() + kAnswerMax));
   return {};
+}
+
+}  // namespace
+
+// A server that was told to end is gone a moment before its launcher. Whoever comes in between
+// finds one that hangs up, and then for a moment a place that is taken.
+Result<void> ensure_launcher(const std::string& state_dir, const ServerIdentity& server,
+                             std::int64_t orphan_grace_seconds) {
+  const TimePoint patience = Clock::now() + kEndMax;
+  bool ending = false;
+  for (;;) {
+    auto ready = find_or_start(state_dir, server, orphan_grace_seconds);
+    if (ready) return ready;
+    const Errc code = ready.error().code;
+    ending = ending || code == Errc::LauncherGone || code == Errc::Gone;
+    if (!ending || Clock::now() >= patience) return ready;
+    (void)::poll(nullptr, 0, kEndLookMs);
+  }
 }
 
 }  // namespace caisson::cli

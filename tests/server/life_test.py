@@ -241,6 +241,14 @@ class LauncherDies(Life):
 
 
 class Ending(Life):
+    def test_the_next_one_may_start_at_once(self):
+        """Its launcher ends a moment after a server that was stopped; whoever starts then waits for that."""
+        server = self.serve()
+        for _ in range(8):
+            self.assertEqual(server.stop(), 0)
+            server.start()
+            server.create()
+
     def test_term_answers_who_waits_and_leaves_nothing(self):
         server = self.serve()
         boxes = [server.create() for _ in range(3)]
