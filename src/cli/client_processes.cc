@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "base/base64.h"
 #include "base/id.h"
 #include "cli/cli.h"
 #include "cli/client.h"

@@ -62,17 +62,6 @@ std::optional<int> number(std::string_view text) {
   return value;
 }
 
-constexpr std::string_view kBase64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-constexpr std::array<std::int8_t, 256> base64_values() {
-  std::array<std::int8_t, 256> values{};
-  values.fill(-1);
-  for (std::size_t i = 0; i < kBase64.size(); ++i)
-    values[static_cast<unsigned char>(kBase64[i])] = static_cast<std::int8_t>(i);
-  return values;
-}
-
 }  // namespace
 
 std::string shown(std::string_view text, std::size_t max) {
@@ -171,30 +160,6 @@ std::optional<double> parse_time(std::string_view text) {
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::optional<std::string> from_base64(std::string_view text) {
-  static constexpr std::array<std::int8_t, 256> kValues = base64_values();
-  if (text.size() % 4 != 0) return std::nullopt;
-  std::size_t padding = 0;
-  while (padding < 2 && text.ends_with('=')) {
-    text.remove_suffix(1);
-    ++padding;
-  }
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 3);
-  std::uint32_t held = 0;
-  unsigned bits = 0;
-  for (const char c : text) {
-    const std::int8_t value = kValues[static_cast<unsigned char>(c)];
-    if (value < 0) return std::nullopt;
-    held = held << 6U | static_cast<std::uint32_t>(value);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    out += static_cast<char>(held >> bits & 0xffU);
-  }
-  return out;
 }
 
 std::string shell_word(std::string_view word) {

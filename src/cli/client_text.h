@@ -38,8 +38,6 @@ class Table {
 [[nodiscard]] std::optional<double> parse_time(std::string_view text);
 [[nodiscard]] double wall_seconds();
 
-// Bytes from base64; nothing when it is malformed.
-[[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
 // A word as /bin/sh reads it back unchanged.
 [[nodiscard]] std::string shell_word(std::string_view word);

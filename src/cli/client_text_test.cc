@@ -78,15 +78,6 @@ TEST(Time, IsReadStrictly) {
     EXPECT_FALSE(parse_time(text)) << text;
 }
 
-TEST(Base64, RoundTripOfBytesAndRefusals) {
-  EXPECT_EQ(*from_base64("aGVsbG8K"), "hello\n");
-  EXPECT_EQ(*from_base64("AP8="), std::string("\0\xff", 2));
-  EXPECT_EQ(*from_base64("/w=="), "\xff");
-  EXPECT_EQ(*from_base64(""), "");
-  for (const char* text : {"a", "ab=", "a===", "ab c", "aG\nV", "a=bc"})
-    EXPECT_FALSE(from_base64(text)) << text;
-}
-
 TEST(ShellWord, ReadsBackAsItWas) {
   EXPECT_EQ(shell_word("ls"), "ls");
   EXPECT_EQ(shell_word(""), "''");

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <span>
 
+#include "base/base64.h"
+
 namespace caisson::http {
 namespace {
 
@@ -28,24 +30,6 @@ std::uint8_t byte_at(std::string_view text, std::size_t at) noexcept {
   return static_cast<std::uint8_t>(text[at]);
 }
 
-std::string base64(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      group = (group << 8U) | (i + j < bytes.size() ? bytes[i + j] : 0U);
-    }
-    const std::size_t have = std::min<std::size_t>(3, bytes.size() - i) + 1;
-    for (std::size_t j = 0; j < 4; ++j) {
-      out.push_back(j < have ? kLetters[(group >> (18U - 6U * static_cast<unsigned>(j))) & 63U]
-                             : '=');
-    }
-  }
-  return out;
-}
-
 std::unexpected<Error> broken(const char* what) {
   return failure(Errc::Protocol, std::string("WebSocket: ") + what);
 }
@@ -62,7 +46,7 @@ std::string websocket_accept(std::string_view key) {
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(words[i / 4] >> (24U - 8U * (i % 4)));
   }
-  return base64(bytes);
+  return to_base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Result<std::string> websocket_key() {
@@ -70,7 +54,7 @@ Result<std::string> websocket_key() {
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return sys_failure("getrandom", errno);
   }
-  return base64(bytes);
+  return to_base64({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Result<void> ClientSocket::put(std::uint8_t opcode, std::string_view payload) {

@@ -1,7 +1,6 @@
-// doors/rest/text.h — bytes of a guest as text for JSON: UTF-8 that is always valid, and base64.
+// doors/rest/text.h — bytes of a guest as text for JSON: UTF-8 that is always valid.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,9 +11,6 @@ namespace caisson::rest {
 // At most `bytes_max` bytes, never half a character.
 [[nodiscard]] std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) noexcept;
 
-[[nodiscard]] std::string to_base64(std::string_view bytes);
-// Nothing when it is not base64 with its padding.
-[[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
 // For a header: every byte but letters, digits and "-._~" as %XX (RFC 8187).
 [[nodiscard]] std::string percent_encode(std::string_view text);

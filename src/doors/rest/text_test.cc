@@ -20,17 +20,6 @@ TEST(Text, IsAlwaysValidUtf8) {
   EXPECT_EQ(cut_utf8("ab€", 5), "ab€");
 }
 
-TEST(Text, Base64BothWays) {
-  for (const std::string text : {"", "a", "ab", "abc", "abcd", "\xff\xfe\xfd"}) {
-    EXPECT_EQ(from_base64(to_base64(text)), text);
-  }
-  EXPECT_EQ(to_base64("hello\n"), "aGVsbG8K");
-  for (const auto* bad :
-       {"a", "ab", "abc", "a===", "====", "ab!=", "YQ", "YR==", "YWJ=", "Y Q=="}) {
-    EXPECT_FALSE(from_base64(bad)) << bad;
-  }
-}
-
 TEST(Range, OneRangeOrAll) {
   const auto part = [](std::string_view field, std::uint64_t size) {
     const auto choice = choose_range(field, size);

@@ -6,6 +6,8 @@
 #include <boost/json/parse.hpp>
 #include <cmath>
 
+#include "base/base64.h"
+#include "control/tools.h"
 #include "doors/rest/text.h"
 #include "guest/protocol/protocol.h"
 
@@ -39,26 +41,6 @@ std::string_view outcome_name(store::Outcome outcome) {
       return "failed";
   }
   return "failed";
-}
-
-std::string_view type_name(wire::EntryType type) {
-  switch (type) {
-    case wire::EntryType::File:
-      return "file";
-    case wire::EntryType::Folder:
-      return "folder";
-    case wire::EntryType::Link:
-      return "link";
-    case wire::EntryType::Fifo:
-      return "fifo";
-    case wire::EntryType::Socket:
-      return "socket";
-    case wire::EntryType::Device:
-      return "device";
-    case wire::EntryType::Other:
-      return "other";
-  }
-  return "other";
 }
 
 // A whole number where it is one: 512, not 512.0.
@@ -194,7 +176,7 @@ json::object to_json(const control::FileView& view) {
       entry.name.empty() ? path.substr(path.rfind('/') + 1) : std::string_view(entry.name);
   json::object out{{"path", valid_utf8(path)},
                    {"name", valid_utf8(name)},
-                   {"type", type_name(entry.type)},
+                   {"type", control::to_string(entry.type)},
                    {"size", entry.size},
                    {"mode", fmt::format("{:04o}", entry.mode & 07777U)},
                    {"uid", entry.uid},

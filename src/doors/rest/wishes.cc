@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/base64.h"
 #include "doors/rest/call.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/text.h"

@@ -5,34 +5,13 @@
 #include <utility>
 
 #include "engine/channel/guest_core.h"
+#include "engine/link/file_entry.h"
 
 namespace caisson::engine {
 namespace {
 
 using wire::Kind;
 using wire::OpKind;
-
-std::uint32_t flag_if(bool wanted, std::uint32_t flag) { return wanted ? flag : 0U; }
-
-std::string text_of(wire::Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data), bytes.size};
-}
-
-FileEntry entry_of(const wire::EntryView& view) {
-  FileEntry entry;
-  entry.name = text_of(view.name);
-  entry.target = text_of(view.target);
-  entry.type = static_cast<wire::EntryType>(view.body.type);
-  entry.mode = view.body.mode & 07777U;
-  entry.uid = view.body.uid;
-  entry.gid = view.body.gid;
-  entry.size = view.body.size;
-  entry.mtime_ns = view.body.mtime_ns;
-  entry.inode = view.body.inode;
-  entry.links = view.body.links;
-  entry.depth = view.body.depth;
-  return entry;
-}
 
 Error named(const Error& error, std::string_view what) {
   return error.code == Errc::Gone ? error : error.within(what);
