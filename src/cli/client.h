@@ -25,7 +25,9 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int events_command(std::span<char*> args);
 [[nodiscard]] int top_command(std::span<char*> args);
 [[nodiscard]] int audit_command(std::span<char*> args);
+[[nodiscard]] int egress_command(std::span<char*> args);
 [[nodiscard]] int token_command(std::span<char*> args);
+[[nodiscard]] int secret_command(std::span<char*> args);
 [[nodiscard]] int config_command(std::span<char*> args);
 
 }  // namespace caisson::cli

@@ -38,7 +38,6 @@ class Table {
 [[nodiscard]] std::optional<double> parse_time(std::string_view text);
 [[nodiscard]] double wall_seconds();
 
-
 // A word as /bin/sh reads it back unchanged.
 [[nodiscard]] std::string shell_word(std::string_view word);
 [[nodiscard]] std::string shell_line(std::span<const std::string> words);

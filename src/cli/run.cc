@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +14,9 @@
 #include "cli/run_options.h"
 #include "cli/summary.h"
 #include "cli/terminal.h"
+#include "control/egress_child.h"
 #include "control/local_spec.h"
+#include "control/network_rules.h"
 #include "engine/launcher/core.h"
 #include "engine/native/head_start.h"
 #include "engine/native/rootless.h"
@@ -92,6 +96,8 @@ engine::StartOptions start_options(const RunOptions& options, const control::Loc
                            policy::filter_environment(caller_environment(), *options.capability));
     control::set_variables(start.env, {"PWD=" + local.workdir});
   }
+  if (!local.spec.egress.empty()) control::set_variables(start.env, control::way_out_environment());
+  if (!request.trust.empty()) control::set_variables(start.env, control::trust_environment());
   if (terminal) {
     const char* kind = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): one thread
     control::set_variables(start.env, {std::string("TERM=") + (kind != nullptr ? kind : "xterm")});
@@ -129,14 +135,39 @@ void print_summary(const RunReport& report, Summary summary) {
 
 using HeadStart = std::unique_ptr<engine::native::HeadStart>;
 
+// What a run needs beside its plan.
+struct Company {
+  engine::HostFeatures host;
+  HeadStart head_start;
+  std::optional<control::EgressChild> egress;  // only with rules
+};
+
+// With rules, the command begins when somebody serves its way out.
+Result<void> launch_and_start(engine::LauncherCore& core, const RunOptions& options,
+                              control::LocalSpec& local, const engine::Plan& plan,
+                              std::optional<control::EgressChild>& egress, engine::GuestLink& link,
+                              engine::native::GuestEnd end, const engine::StartOptions& start) {
+  if (!egress) {
+    TRY(link.start(kRelayed, start));
+    (void)link.on_writable();
+  }
+  engine::LaunchReply reply =
+      TRY(core.launch(plan.request, std::move(local.folders), std::move(end)));
+  if (!egress) return {};
+  auto served = egress->serve(local.spec.egress, options.name_servers, std::move(reply.gate));
+  if (served) return link.start(kRelayed, start);
+  (void)core.destroy(plan.request.id);
+  return served;
+}
+
 Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
-                        const engine::Plan& plan, engine::HostFeatures host, HeadStart head_start) {
+                        const engine::Plan& plan, Company company) {
   const UniqueFd signals = TRY(watch_signals());
   const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
   engine::native::TierOptions tier;
-  tier.host = std::move(host);
+  tier.host = std::move(company.host);
   tier.state_dir = options.state_dir;
-  tier.head_start = std::move(head_start);
+  tier.head_start = std::move(company.head_start);
   const TimePoint begin = Clock::now();
   auto opened =
       std::make_unique<engine::LauncherCore>(TRY(engine::LauncherCore::open(std::move(tier))));
@@ -152,9 +183,7 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   end.stream = std::move(stream.theirs);
   engine::GuestLink link(std::move(stream.ours), end.nonce);
   const engine::StartOptions start = start_options(options, local, terminal);
-  TRY(link.start(kRelayed, start));
-  (void)link.on_writable();
-  (void)TRY(core.launch(plan.request, std::move(local.folders), std::move(end)));
+  TRY(launch_and_start(core, options, local, plan, company.egress, link, std::move(end), start));
   RelayRequest request{terminal, std::nullopt};
   if (options.timeout.count() > 0) request.give_up = begin + options.timeout + kInitLate;
   Result<RelayOutcome> outcome = RelayOutcome{};
@@ -177,18 +206,54 @@ Result<int> run_planned(const RunOptions& options, control::LocalSpec local,
   report.duration = duration_cast<milliseconds>(Clock::now() - begin);
   report.exited = outcome->exited;
   report.closed_output = outcome->closed_output;
+  if (company.egress) {
+    auto told = company.egress->finish();
+    if (!told) return std::unexpected(told.error().within("what left the sandbox"));
+    report.egress = *std::move(told);
+  }
   report.no_spawn = engine::seccomp::has(plan.request.profile, engine::seccomp::Profile::NoSpawn);
   print_summary(report, options.summary);
   return exit_status(report);
 }
 
+// The files are ours to open; what is in them, only the egress process reads.
+Result<std::string> prepare_egress(control::EgressChild& egress, const RunOptions& options,
+                                   const control::EgressRules& rules) {
+  for (const policy::NetworkEgressRule& rule : rules) {
+    for (const policy::HeaderInjection& one : rule.inject) {
+      const auto given = [&](const auto& secret) { return secret.first == one.secret; };
+      if (std::ranges::any_of(options.secrets, given)) continue;
+      return failure(Errc::InvalidArgument,
+                     fmt::format("network_egress_rules: the rule for '{}' needs the secret '{}'; "
+                                 "give it with --secret {}=FILE",
+                                 rule.domain, one.secret, one.secret));
+    }
+  }
+  std::vector<control::EgressChild::SecretFile> files;
+  files.reserve(options.secrets.size());
+  for (const auto& [name, path] : options.secrets)
+    files.push_back({name, TRY_IN("--secret " + name, sys::open_at(AT_FDCWD, path, O_RDONLY))});
+  return egress.prepare(rules, files);
+}
+
+bool has_rules(const RunOptions& options) {
+  return !options.allow.empty() ||
+         (options.capability && !options.capability->network_egress_rules.empty());
+}
+
 Result<int> run(const RunOptions& options, HeadStart head_start) {
-  engine::HostFeatures host = engine::probe_host();
+  Company company;
+  company.head_start = std::move(head_start);
+  company.host = engine::probe_host();
+  const engine::HostFeatures& host = company.host;
   // First, because a folder that is opened belongs to the mount namespace it is opened in.
-  if (!host.privileged) head_start.reset();  // entering a user namespace takes a single thread
+  if (!host.privileged)
+    company.head_start.reset();  // entering a user namespace takes a single thread
+  // Also first: it must stay in the network that we are about to leave.
+  if (has_rules(options) && !options.dry_run) company.egress = TRY(control::EgressChild::spawn());
   if (!host.privileged && !options.dry_run) TRY(engine::native::enter_outer_namespace(host));
   control::LocalSpec local = TRY(wish(options));
-  const engine::Plan plan = TRY(engine::plan(local.spec, host));
+  engine::Plan plan = TRY(engine::plan(local.spec, host));
   if (options.dry_run) {
     fmt::print("{}", options.summary == Summary::Json ? engine::to_json(plan) + "\n"
                                                       : engine::to_text(plan));
@@ -198,7 +263,11 @@ Result<int> run(const RunOptions& options, HeadStart head_start) {
     for (const std::string& remark : local.remarks) fmt::print(stderr, "[sandbox] {}\n", remark);
     for (const std::string& note : plan.notes) fmt::print(stderr, "[sandbox] note: {}\n", note);
   }
-  return run_planned(options, std::move(local), plan, std::move(host), std::move(head_start));
+  if (company.egress) {
+    plan.request.trust = TRY(prepare_egress(*company.egress, options, local.spec.egress));
+    local.spec.request.trust = plan.request.trust;
+  }
+  return run_planned(options, std::move(local), plan, std::move(company));
 }
 
 }  // namespace

@@ -20,9 +20,11 @@ namespace {
 
 constexpr double kCpusMax = 4096;
 
+constexpr std::size_t kSecretsMax = 32;  // descriptors of one message
+
 struct Words {  // as they were typed
   std::string config, timeout, tier, memory, disk, cpus, cpu_seconds, pids, user, summary = "text";
-  std::vector<std::string> env, allow;
+  std::vector<std::string> env, allow, dns, secrets;
   bool quiet = false;
   bool no_folder = false;
 };
@@ -128,6 +130,18 @@ Result<void> take(const Words& words, RunOptions& out) {
     const auto rule = policy::parse_allow(text);
     if (!rule) return wrong("--allow", rule.error());
     out.allow.push_back(*rule);
+    // A flag that names no limit means none; the capability file's own default is sixty.
+    out.allow.back().rate_limit_per_min = policy::kRateLimitPerMinMax;
+  }
+  out.name_servers = words.dns;
+  for (const std::string& text : words.secrets) {
+    const std::size_t equal = text.find('=');
+    if (equal == 0 || equal == std::string::npos || equal + 1 == text.size() ||
+        out.secrets.size() >= kSecretsMax)
+      return failure(
+          Errc::InvalidArgument,
+          "--secret: want NAME=FILE, at most 32 of them; the value is read from the file");
+    out.secrets.emplace_back(text.substr(0, equal), text.substr(equal + 1));
   }
   if (out.workdir) out.workdir = TRY_IN("--workdir", engine::canonical_guest_path(*out.workdir));
   if (out.command.empty()) return failure(Errc::InvalidArgument, "no command: write it behind --");
@@ -160,6 +174,14 @@ void declare(CLI::App& app, Words& words, RunOptions& out) {
   app.add_option("--workdir", out.workdir, "working folder inside")->type_name("PATH");
   app.add_option("--writable", out.writable, "a folder of yours it may really change; repeat it")
       ->type_name("PATH")
+      ->allow_extra_args(false);
+  app.add_option("--dns", words.dns,
+                 "a name server to ask, ADDR[:PORT], instead of this host's; repeat it")
+      ->type_name("ADDR")
+      ->allow_extra_args(false);
+  app.add_option("--secret", words.secrets,
+                 "a secret that a rule puts into requests, read from a file; repeat it")
+      ->type_name("NAME=FILE")
       ->allow_extra_args(false);
   app.add_option("--allow", words.allow, "a host it may reach; repeat it")
       ->type_name("HOST[:PORT]")

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -33,6 +34,8 @@ struct RunOptions {
   std::optional<std::string> workdir;
   std::vector<std::string> writable;
   std::vector<policy::NetworkEgressRule> allow;
+  std::vector<std::string> name_servers;                     // instead of the host's
+  std::vector<std::pair<std::string, std::string>> secrets;  // name, file
   bool show_folder = true;
   bool dry_run = false;
   Summary summary = Summary::Text;

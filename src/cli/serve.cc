@@ -19,6 +19,7 @@
 #include "cli/serve_launcher.h"
 #include "cli/serve_sockets.h"
 #include "control/idle_launcher.h"
+#include "control/server_program.h"
 #include "engine/launcher/rendezvous.h"
 #include "engine/native/own_process.h"
 #include "sys/file.h"
@@ -135,21 +136,6 @@ namespace {
 // ----------------------------------------------------------------------------------------------
 // what is done, in this order
 
-Result<std::string> find_server() {
-  std::string program;
-  if (const char* named = std::getenv("CAISSON_SERVER_PROGRAM")) {
-    program = named;  // NOLINT(concurrency-mt-unsafe): read only
-  } else {
-    std::array<char, 4096> self{};
-    const ssize_t size = ::readlink("/proc/self/exe", self.data(), self.size());
-    const std::string path(self.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-    program = path.substr(0, path.rfind('/') + 1) + "caissond";
-  }
-  if (::access(program.c_str(), X_OK) != 0)
-    return failure(Errc::NotFound, "the server program " + program + " is not there");
-  return program;
-}
-
 Result<void> make_state_tree(const std::string& state_dir, const ServerIdentity& server) {
   TRY_IN("state directory " + state_dir, engine::make_run_folder(state_dir));
   const std::string own = state_dir + "/server";
@@ -258,7 +244,7 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   if (options.flags.grpc_listen)
     return failure(Errc::Unsupported, "--grpc-listen: this server has no gRPC yet; leave it out");
   const std::string state_dir = options.settings.server.state_dir;
-  const std::string program = TRY(find_server());
+  const std::string program = TRY(control::find_server());
   const UniqueFd image = TRY(sys::open_at(AT_FDCWD, program, O_PATH));
   const std::string passwd = TRY(sys::read_small(AT_FDCWD, "/etc/passwd", kPasswdBytesMax));
   const ServerIdentity server = TRY(server_identity(options.settings.server.user, passwd));

@@ -72,6 +72,9 @@ std::vector<std::string> breaches(const RunReport& report) {
     lines.push_back("the sandbox ended unexpectedly" +
                     (report.status.detail.empty() ? "" : ": " + report.status.detail));
   }
+  if (report.egress) {
+    for (const std::string& line : report.egress->refused) lines.push_back("network: " + line);
+  }
   if (!report.closed_output.empty())
     lines.push_back("nobody reads " + report.closed_output + " any more: ended");
   if (lines.empty() && report.no_spawn && report.exited && report.exited->code != 0) {
@@ -83,15 +86,27 @@ std::vector<std::string> breaches(const RunReport& report) {
 }
 
 std::string summary_text(const RunReport& report) {
-  return fmt::format("[sandbox] finished  exit={}  duration={}ms  cpu={:.2f}s  mem={:.1f}MiB",
-                     exit_status(report), report.duration.count(), cpu_seconds(report),
-                     peak_mib(report));
+  std::string text = fmt::format(
+      "[sandbox] finished  exit={}  duration={}ms  cpu={:.2f}s  mem={:.1f}MiB", exit_status(report),
+      report.duration.count(), cpu_seconds(report), peak_mib(report));
+  if (report.egress)
+    text += fmt::format("  net={}/{}  up={:.1f}KiB  down={:.1f}KiB", report.egress->allowed,
+                        report.egress->allowed + report.egress->denied,
+                        static_cast<double>(report.egress->bytes_up) / 1024,
+                        static_cast<double>(report.egress->bytes_down) / 1024);
+  return text;
 }
 
 std::string summary_json(const RunReport& report) {
   boost::json::array lines;
   for (const std::string& line : breaches(report)) lines.push_back(boost::json::string(line));
   const bool by_signal = report.exited && report.exited->signal != 0;
+  boost::json::value network;  // null without rules
+  if (report.egress)
+    network = boost::json::object{{"allowed", report.egress->allowed},
+                                  {"denied", report.egress->denied},
+                                  {"bytes_up", report.egress->bytes_up},
+                                  {"bytes_down", report.egress->bytes_down}};
   return policy::json_text(boost::json::object{
       {"sandbox_id", report.sandbox_id},
       {"exit_code", exit_status(report)},
@@ -103,6 +118,7 @@ std::string summary_json(const RunReport& report) {
       {"timed_out", timed_out(report)},
       {"oom_killed", out_of_memory(report)},
       {"end", engine::to_string(report.status.end)},
+      {"network", network},
       {"messages", lines},
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "control/egress_child.h"
 #include "engine/launcher/core.h"
 #include "guest/protocol/protocol.h"
 
@@ -20,7 +21,8 @@ struct RunReport {
   engine::Status status;
   std::optional<wire::ExitedBody> exited;
   std::string closed_output;
-  bool no_spawn = false;  // the capability does not grant spawn_subprocess
+  std::optional<control::EgressReport> egress;  // of a run with rules
+  bool no_spawn = false;                        // the capability does not grant spawn_subprocess
 };
 
 // 0 to 255: the command's own, 128 + N for a signal, 124 when its time was over, 125 when the

@@ -22,6 +22,8 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/caller.h"
+#include "control/network_rules.h"
+#include "egress/gate/gate.h"
 #include "engine/launcher/core.h"
 #include "engine/link/guest_session.h"
 #include "store/store.h"
@@ -58,15 +60,23 @@ struct LimitWish {
   friend bool operator==(const LimitWish&, const LimitWish&) = default;
 };
 
+// What calls of language models may cost. Without a limit they are counted all the same.
+struct BudgetWish {
+  std::optional<std::int64_t> max_tokens;
+  std::optional<double> max_cost_usd;
+  std::optional<bool> stop;  // at the limit the sandbox ends; else only the calls are refused
+
+  friend bool operator==(const BudgetWish&, const BudgetWish&) = default;
+};
+
 struct CreateWish {
   std::optional<std::string> profile;
   std::optional<std::string> image;  // only "host" until there are others
   std::optional<std::string> tier;   // "native"; others are Unsupported by name
   std::optional<std::vector<std::string>> tools;
   std::vector<std::pair<std::string, std::string>> files;  // path, content
-  std::optional<std::string>
-      network_mode;  // "none"; "allowlist" is Unsupported until egress exists
-  std::vector<std::string> domain_allowlist;
+  NetworkWish network;
+  BudgetWish budget;
   LimitWish limits;
   std::optional<engine::RootMode> root;
   std::vector<std::pair<std::string, std::string>> environment;
@@ -98,6 +108,7 @@ struct SandboxView {
   std::optional<store::WallTime> expires;
   std::optional<double> idle_seconds;
   engine::Record record;  // which walls hold
+  EgressRules network;    // empty: nothing leaves
   std::string end_reason;
 };
 
@@ -223,6 +234,15 @@ struct UsageView {
   engine::Usage usage;
   double wall_seconds = 0;
   std::uint64_t execs = 0;
+  egress::GateCounts network;
+  std::int64_t tokens = 0;  // of language models, reported ones included
+  double cost_usd = 0;
+};
+
+// What somebody else has counted.
+struct UsageWish {
+  std::int64_t tokens = 0;
+  double cost_usd = 0;
 };
 
 struct FleetCounters {
@@ -232,6 +252,12 @@ struct FleetCounters {
   std::uint64_t execs = 0;
   std::size_t living = 0;
   std::uint64_t denied = 0;
+  std::uint64_t model_calls = 0;
+  std::uint64_t model_tokens = 0;
+  std::uint64_t egress_allowed = 0;
+  std::uint64_t egress_denied = 0;
+  std::uint64_t egress_bytes_up = 0;  // of connections that have ended
+  std::uint64_t egress_bytes_down = 0;
 };
 
 class Fleet {
@@ -295,6 +321,7 @@ class Fleet {
     std::uint32_t mode = 0;
     bool parents = true;
     bool exclusive = false;
+    bool bulk = false;                    // much will come
     std::optional<std::string> if_match;  // an etag, or "*"
   };
   virtual awaitable<Result<std::unique_ptr<ByteWriter>>> write_file(const Caller& caller,
@@ -322,10 +349,22 @@ class Fleet {
   virtual awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) = 0;
   virtual awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
                                                     LimitWish wish) = 0;
+  // Replaces all rules; connections that the new ones do not allow are closed.
+  virtual awaitable<Result<SandboxView>> set_network(const Caller& caller, std::string id,
+                                                     NetworkWish wish) = 0;
   virtual awaitable<Result<UsageView>> usage(const Caller& caller, std::string id) = 0;
+  // Counted into the sandbox's budget and its tenant's, also beyond their limits.
+  virtual awaitable<Result<UsageView>> record_usage(const Caller& caller, std::string id,
+                                                    UsageWish wish) = 0;
   // A TCP socket inside the sandbox's own network, connected to 127.0.0.1:port there.
   virtual awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
                                                    std::uint16_t port) = 0;
+
+  // --- secrets that rules name. A value goes in and never comes out again.
+  virtual awaitable<Result<void>> put_secret(const Caller& caller, std::string name,
+                                             std::string value) = 0;
+  virtual Result<std::vector<std::string>> secret_names(const Caller& caller) = 0;
+  virtual awaitable<Result<void>> remove_secret(const Caller& caller, std::string name) = 0;
 
   // Of the caller's tenant (an admin may ask for all), from `after` on as far as they are kept.
   virtual Result<std::unique_ptr<EventStream>> events(const Caller& caller,

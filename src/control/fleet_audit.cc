@@ -109,7 +109,10 @@ awaitable<Result<void>> FleetImpl::store_works() {
 Result<void> FleetImpl::within_budget(Audited& audit) {
   const RowBudget::Limits limits{.bytes = options_.audit_bytes_per_minute,
                                  .refusals = options_.audit_refusals_per_minute};
-  auto verdict = budget_.judge(audit.row.tenant, limits, Clock::now());
+  auto verdict =
+      audit.row.actor == kGuestActor
+          ? budget_.judge_guest(audit.row.tenant, audit.row.sandbox, limits, Clock::now())
+          : budget_.judge(audit.row.tenant, limits, Clock::now());
   if (verdict.row) {
     store::Store::Batch batch;
     batch.audit.push_back(*std::move(verdict.row));

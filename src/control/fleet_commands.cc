@@ -111,6 +111,12 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
                     ? TRY(guest_path(*wish.workdir, sandbox.kept.workdir, field(prefix, "workdir")))
                     : sandbox.kept.workdir;
   request.env = sandbox.kept.environment;
+  if (!sandbox.kept.network.empty()) {
+    const std::string token = sandbox.kept.token ? TRY(proxy_token(sandbox)) : "";
+    set_variables(request.env, way_out_environment(token));
+  }
+  if (sandbox.kept.models) set_variables(request.env, model_environment(options_.models));
+  if (sandbox.kept.authority) set_variables(request.env, trust_environment());
   if (wish.workdir) set_variables(request.env, {"PWD=" + request.cwd});
   set_variables(request.env, TRY(environment_of(wish.environment, field(prefix, "env"))));
   request.user = sandbox.user();

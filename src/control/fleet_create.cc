@@ -72,7 +72,8 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  auto plan = plan_sandbox(wish, options_);
+  auto plan = plan_sandbox(wish, options_,
+                           caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller);
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
   auto place = reserve(caller, plan->name);
   if (!place) co_return co_await settle(audit, refuse(place.error()));
@@ -83,6 +84,7 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
   audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
   audit.detail["life_us"] = sandbox->limits.life_us;
+  if (!sandbox->kept.network.empty()) audit.detail["network"] = to_json(sandbox->kept.network);
   audit.judge(nullptr);
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);
@@ -93,6 +95,7 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
     usable = failure(Errc::Gone, "the sandbox ended while it was made");
   if (usable && stopping_) usable = failure(Errc::Gone, "the server ends");
   if (!usable) {
+    close_gate(*sandbox);
     sandbox->guest->close(usable.error());
     co_await clear_away(sandbox->id);
     co_return refuse(usable.error());
@@ -106,6 +109,10 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
 
 awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPlan plan,
                                                 std::unique_ptr<Reservation> place) {
+  std::optional<KeptAuthority> kept;
+  auto authority = make_authority(plan.name, plan.spec.egress, kept);
+  if (!authority) co_return std::unexpected(authority.error());
+  if (kept) plan.spec.request.trust = kept->certificate;
   auto planned = engine::plan(plan.spec, host_);
   if (!planned) co_return std::unexpected(planned.error());
   std::vector<UniqueFd> no_folders;
@@ -120,20 +127,31 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   sandbox->record = reply->record;
   sandbox->place = std::move(place);
   sandbox->kept =
-      KeptSpec{std::move(plan.name),    std::move(plan.profile), std::move(plan.image),
-               std::move(plan.tools),   std::move(plan.labels),  std::move(plan.environment),
-               std::move(plan.workdir), plan.idle_seconds,       planned->request.root,
-               planned->request.uid};
+      KeptSpec{std::move(plan.name),    std::move(plan.profile),    std::move(plan.image),
+               std::move(plan.tools),   std::move(plan.labels),     std::move(plan.environment),
+               std::move(plan.workdir), plan.idle_seconds,          planned->request.root,
+               planned->request.uid,    std::move(plan.spec.egress)};
+  sandbox->kept.authority = std::move(kept);
+  sandbox->authority = *std::move(authority);
+  sandbox->kept.models = plan.models;
+  sandbox->kept.token = plan.token;
+  sandbox->kept.budget.max_tokens = plan.budget.max_tokens;
+  if (plan.budget.max_cost_usd)
+    sandbox->kept.budget.max_cost_nano_usd = egress::nano_usd(*plan.budget.max_cost_usd);
+  sandbox->kept.budget.stop = plan.budget.stop.value_or(false);
+  open_budget(*sandbox);
   auto guest =
       co_await engine::GuestChannel::open(executor_, std::move(reply->stream), reply->nonce);
   Result<void> made;
-  if (guest) {
+  if (planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));
+  if (made && guest) {
     sandbox->guest = *guest;
     made = co_await write_files(*sandbox, std::move(plan.files));
-  } else {
+  } else if (made) {
     made = std::unexpected(guest.error().within("create"));
   }
   if (!made) {
+    close_gate(*sandbox);
     if (guest) (*guest)->close(made.error());
     co_await clear_away(sandbox->id);
     co_return std::unexpected(made.error());

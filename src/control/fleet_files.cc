@@ -205,7 +205,7 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Calle
           audit,
           refuse(Error{Errc::Busy, "if_match: the file is another one by now", 0, "if_match"}));
   }
-  const engine::WriteOptions options{wish.mode, wish.parents, wish.exclusive};
+  const engine::WriteOptions options{wish.mode, wish.parents, wish.exclusive, wish.bulk};
   auto writer = explained(*this, *sandbox,
                           co_await sandbox->guest->write(sandbox->user(), *absolute, options));
   if (!writer) co_return co_await settle(audit, refuse(writer.error()));

@@ -31,6 +31,8 @@ TEST_F(FleetFilesTest, ToolsThatAreNotThereAreRefusedAndRecorded) {
   EXPECT_EQ(store_.last().action, "tool.file_write");
   EXPECT_EQ(store_.last().outcome, store::Outcome::Denied);
   EXPECT_EQ(tool(id, "http_request", "{}").error().code, Errc::Denied);
+  EXPECT_EQ(tool(create({}), "http_request", R"({"url": "http://a.example/"})").error().code,
+            Errc::Denied);  // it may use the tool, and has no network
   EXPECT_EQ(tool(id, "format_disk", "{}").error().code, Errc::InvalidArgument);
   EXPECT_EQ(store_.last().outcome, store::Outcome::Failed);
   EXPECT_EQ(tool(id, "file_read", R"({"path": "../../etc/shadow"})").error().code, Errc::Denied);

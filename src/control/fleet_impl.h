@@ -3,6 +3,9 @@
 //   fleet_open.cc      connecting, adopting what is there, the launcher's messages, the last words
 //   fleet_create.cc    from a wish to a running sandbox, or back to nothing
 //   fleet_life.cc      get, list, destroy, pause, resume, limits, usage, ports
+//   fleet_network.cc   the way out: its gate, its rows, a change of rules, http_request
+//   fleet_secrets.cc   secrets that rules name, and the authority of a sandbox whose TLS we end
+//   fleet_models.cc    language models: budgets and their end; the proxy's token
 //   fleet_commands.cc  exec and processes
 //   fleet_files.cc     files, archives, watches
 //   fleet_tools.cc     the five tools, on top of the two above
@@ -28,10 +31,15 @@
 
 #include "control/blocklist.h"
 #include "control/events.h"
+#include "control/host_proxy.h"
 #include "control/open_fleet.h"
 #include "control/records.h"
 #include "control/row_budget.h"
 #include "control/told_calls.h"
+#include "control/vault.h"
+#include "egress/credentials/authority.h"
+#include "egress/gate/gate.h"
+#include "egress/gate/resolver.h"
 #include "engine/channel/guest_channel.h"
 
 namespace caisson::control {
@@ -72,7 +80,10 @@ struct Sandbox {
   std::string end_reason;
   store::WallTime created = 0;
   TimePoint started = Clock::now();
-  std::shared_ptr<engine::GuestChannel> guest;  // none: adopted while paused, joined by resume()
+  std::shared_ptr<engine::GuestChannel> guest;   // none: adopted while paused, joined by resume()
+  std::shared_ptr<egress::Gate> gate;            // only with rules; closed before it is let go
+  std::shared_ptr<egress::Budget> budget;        // always: somebody outside may count, too
+  std::shared_ptr<egress::Authority> authority;  // only where it trusts one of ours
   std::unique_ptr<Reservation> place;
   bool changing = false;  // a pause, resume or change of limits is under way
   int uses = 0;
@@ -119,6 +130,7 @@ class Audited {
   void judge(const Error* error);
   // The row went its way; the destructor has nothing left to do.
   void written() noexcept { written_ = true; }
+  [[nodiscard]] bool settled() const noexcept { return written_; }
 
  private:
   std::weak_ptr<FleetImpl*> fleet_;
@@ -139,6 +151,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<void> stop(std::string reason) override;
   void leave() override;
   std::size_t busy_calls() const override;
+  Result<std::uint16_t> serve_host_port(const std::string& host, std::uint16_t port) override;
 
   awaitable<Result<SandboxView>> create(const Caller& caller, CreateWish wish) override;
   Result<SandboxView> get(const Caller& caller, std::string_view id) override;
@@ -195,7 +208,15 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) override;
   awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
                                             LimitWish wish) override;
+  awaitable<Result<SandboxView>> set_network(const Caller& caller, std::string id,
+                                             NetworkWish wish) override;
   awaitable<Result<UsageView>> usage(const Caller& caller, std::string id) override;
+  awaitable<Result<void>> put_secret(const Caller& caller, std::string name,
+                                     std::string value) override;
+  awaitable<Result<UsageView>> record_usage(const Caller& caller, std::string id,
+                                            UsageWish wish) override;
+  Result<std::vector<std::string>> secret_names(const Caller& caller) override;
+  awaitable<Result<void>> remove_secret(const Caller& caller, std::string name) override;
   awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
                                            std::uint16_t port) override;
   Result<std::unique_ptr<EventStream>> events(const Caller& caller,
@@ -302,6 +323,40 @@ class FleetImpl final : public RunningFleet {
                                                        boost::json::object arguments,
                                                        Audited& audit);
 
+  // fleet_network.cc
+  using Passed = std::weak_ptr<Sandbox>;
+  [[nodiscard]] Result<void> open_gate(const SandboxPtr& sandbox, engine::GateSockets sockets);
+  awaitable<Result<void>> reopen_gate(SandboxPtr sandbox);
+  static void close_gate(Sandbox& sandbox) noexcept;
+  [[nodiscard]] egress::Witness witness(const SandboxPtr& sandbox);
+  static awaitable<Result<void>> passage_decided(std::weak_ptr<FleetImpl*> fleet, Passed sandbox,
+                                                 egress::Passage passage);
+  [[nodiscard]] bool passage_noted(const Sandbox& sandbox, const egress::Passage& passage);
+  void passage_ended(const Sandbox& sandbox, const egress::Farewell& farewell);
+  awaitable<Result<void>> change_network(SandboxPtr sandbox, EgressRules rules, Audited& audit);
+  awaitable<Result<boost::json::object>> http_tool(SandboxPtr sandbox,
+                                                   boost::json::object arguments, Audited& audit);
+
+  // fleet_secrets.cc
+  [[nodiscard]] Result<Vault*> vault() const;
+  // For rules that look into TLS; none for others. What of it is kept is in `kept`.
+  [[nodiscard]] Result<std::shared_ptr<egress::Authority>> make_authority(
+      const std::string& name, const EgressRules& rules, std::optional<KeptAuthority>& kept) const;
+  [[nodiscard]] Result<void> restore_authority(Sandbox& sandbox) const;
+
+  // fleet_models.cc
+  [[nodiscard]] std::shared_ptr<egress::Budget> tenant_budget(const std::string& tenant);
+  [[nodiscard]] static std::string account_of(const std::string& tenant);
+  [[nodiscard]] egress::BudgetState spent_before(const std::string& tenant) const;
+  [[nodiscard]] store::SandboxRecord account(const std::string& tenant);
+  void open_budget(Sandbox& sandbox);
+  static void keep_spent(Sandbox& sandbox);
+  [[nodiscard]] std::shared_ptr<egress::Gateway> gateway_of(const SandboxPtr& sandbox);
+  void model_called(Sandbox& sandbox, const egress::LlmCall& call);
+  void budget_exceeded(const SandboxPtr& sandbox);
+  [[nodiscard]] Result<std::string> proxy_token(const Sandbox& sandbox) const;
+  [[nodiscard]] egress::Identify identify_for(const Sandbox& sandbox) const;
+
   // fleet_expiry.cc
   void schedule(Sandbox& sandbox);
   void unschedule(Sandbox& sandbox);
@@ -324,6 +379,9 @@ class FleetImpl final : public RunningFleet {
   boost::asio::steady_timer expiry_;
   FleetCounters counters_;
   RowBudget budget_;
+  std::map<std::string, std::shared_ptr<egress::Budget>> tenant_budgets_;
+  std::shared_ptr<HostProxy> host_proxy_;
+  std::shared_ptr<egress::Resolver> resolver_;  // of all gates; made with the first
   bool store_failed_ = false;
   std::uint64_t unwritten_told_ = 0;  // of the store's rows that could not be written
   std::set<std::string> orphans_;     // recorded as ended when the launcher went out of reach

@@ -65,6 +65,7 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.uid = sandbox.kept.uid;
   out.workdir = sandbox.kept.workdir;
   out.labels = sandbox.kept.labels;
+  out.network = sandbox.kept.network;
   out.created = sandbox.created;
   // The launcher's monotonic clock decides. What a person reads is counted from the record, so that
   // it is the same at every look and to the next server.
@@ -94,6 +95,7 @@ void FleetImpl::retire(const SandboxPtr& sandbox, std::string reason) {
   sandbox->state = State::Ended;
   sandbox->end_reason = std::move(reason);
   unschedule(*sandbox);
+  close_gate(*sandbox);
   living_.erase(sandbox->id);
   ++counters_.ended;
   if (sandbox->guest)
@@ -252,6 +254,9 @@ awaitable<Result<UsageView>> FleetImpl::usage(const Caller& caller, std::string 
   out.usage = status->usage;
   out.wall_seconds = std::chrono::duration<double>(Clock::now() - sandbox->started).count();
   out.execs = sandbox->execs;
+  if (sandbox->gate) out.network = sandbox->gate->counts();
+  out.tokens = sandbox->budget->state().used.tokens;
+  out.cost_usd = static_cast<double>(sandbox->budget->state().used.cost) / 1e9;
   co_return out;
 }
 

@@ -142,6 +142,9 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
   sandbox->record = living.record;
   sandbox->started = Clock::now() - microseconds(static_cast<std::int64_t>(living.age_us));
   sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
+  open_budget(*sandbox);
+  if (auto opened = co_await reopen_gate(sandbox); !opened)
+    co_return std::unexpected(opened.error());
   if (living.frozen) {
     // Its init cannot say a word before resume().
     sandbox->state = State::Paused;
@@ -274,6 +277,7 @@ void FleetImpl::leave() {
   events_.close();
   const auto all = std::exchange(living_, {});
   for (const auto& [id, sandbox] : all) {
+    close_gate(*sandbox);
     if (sandbox->guest) sandbox->guest->close(Error{Errc::Gone, "the server ends", 0});
   }
   deadlines_.clear();

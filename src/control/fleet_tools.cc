@@ -20,11 +20,6 @@ std::string object_of(const json::object& arguments) {
   return "";
 }
 
-Error no_http() {
-  return Error{Errc::Unsupported,
-               "tool: 'http_request' is not in this version, sandboxes have no network", 0, "tool"};
-}
-
 }  // namespace
 
 json::array FleetImpl::tools() const { return tool_schemas(); }
@@ -62,12 +57,10 @@ awaitable<Result<json::object>> FleetImpl::file_tool(const Caller& caller, Sandb
     result = std::unexpected(known.error());
   } else if (std::ranges::find(sandbox->kept.tools, tool) == sandbox->kept.tools.end()) {
     ++counters_.denied;
-    std::string message = "tool: this sandbox may not use '" + tool + "'";
-    if (tool == kHttpRequest)
-      message += ", which no sandbox of this version has: none has a network";
-    result = std::unexpected(Error{Errc::Denied, std::move(message), 0, "tool"});
+    result = std::unexpected(
+        Error{Errc::Denied, "tool: this sandbox may not use '" + tool + "'", 0, "tool"});
   } else if (tool == kHttpRequest) {
-    result = std::unexpected(no_http());
+    result = co_await http_tool(sandbox.ptr(), std::move(arguments), audit);
   } else if (const auto up = awake(*sandbox); !up) {
     result = std::unexpected(up.error());
   } else {

@@ -10,6 +10,9 @@
 
 #include "control/fleet.h"
 #include "control/row_budget.h"
+#include "control/vault.h"
+#include "egress/gate/gateway.h"
+#include "egress/gate/resolv_conf.h"
 #include "engine/channel/launcher_channel.h"
 #include "engine/host/features.h"
 
@@ -41,6 +44,15 @@ struct FleetOptions {
   // Of one tenant; 0: no limit.
   std::uint64_t audit_bytes_per_minute = kAuditBytesPerMinute;
   std::uint64_t audit_refusals_per_minute = kAuditRefusalsPerMinute;
+  // Who is asked where an allowed name is; none: the servers of this host's resolv.conf.
+  std::vector<egress::NameServer> name_servers;
+  std::string trust_store;  // of http_request's TLS; empty: the system's
+  // Language models that sandboxes may call, what they cost, and what tenants may spend.
+  std::vector<egress::GatewayProvider> models;
+  egress::PriceTable prices;
+  std::map<std::string, egress::BudgetLimits> budgets;
+  // Secrets and keys; none: rules that need them are refused.
+  std::shared_ptr<Vault> vault;
   // What the launcher's host can do; probed at the start when it is not given.
   std::optional<engine::HostFeatures> host;
 };
@@ -54,6 +66,9 @@ class RunningFleet : public Fleet {
   virtual awaitable<void> stop(std::string reason) = 0;
   // For a server that goes and leaves its sandboxes for the next one: waiting calls get Gone.
   virtual void leave() = 0;
+  // A proxy on the host, for whoever holds the token of a living sandbox. The port that it has.
+  [[nodiscard]] virtual Result<std::uint16_t> serve_host_port(const std::string& host,
+                                                              std::uint16_t port) = 0;
   // Some launch and record is under way, or some call runs.
   [[nodiscard]] virtual std::size_t busy_calls() const = 0;
 };

@@ -9,6 +9,25 @@
 
 namespace caisson::control {
 
+// The authority that a sandbox trusts: its key is sealed, because a record is no place for one.
+struct KeptAuthority {
+  std::string certificate;
+  std::string sealed_key;
+  std::vector<std::string> domains;
+
+  friend bool operator==(const KeptAuthority&, const KeptAuthority&) = default;
+};
+
+struct KeptBudget {
+  std::optional<std::int64_t> max_tokens;
+  std::optional<std::int64_t> max_cost_nano_usd;
+  bool stop = false;
+  std::int64_t used_tokens = 0;
+  std::int64_t used_nano_usd = 0;
+
+  friend bool operator==(const KeptBudget&, const KeptBudget&) = default;
+};
+
 struct KeptSpec {
   std::string name;
   std::string profile;
@@ -20,6 +39,11 @@ struct KeptSpec {
   std::optional<double> idle_seconds;
   engine::RootMode root = engine::RootMode::ReadOnly;
   std::uint32_t uid = kUidDefault;
+  EgressRules network{};
+  std::optional<KeptAuthority> authority{};
+  KeptBudget budget{};
+  bool models = false;
+  bool token = false;
 
   friend bool operator==(const KeptSpec&, const KeptSpec&) = default;
 };

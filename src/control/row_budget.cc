@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace caisson::control {
 namespace {
 
@@ -14,9 +16,10 @@ std::uint64_t bytes_of(const store::AuditEvent& row) {
          row.object.size() + row.detail.size() + row.request_id.size();
 }
 
-store::AuditEvent limit_row(std::string_view tenant, std::uint64_t count) {
+store::AuditEvent limit_row(std::string tenant, std::string sandbox, std::uint64_t count) {
   store::AuditEvent event;
-  event.tenant = tenant;
+  event.tenant = std::move(tenant);
+  event.sandbox = std::move(sandbox);
   event.actor = "server";
   event.action = "audit.limit";
   event.outcome = store::Outcome::Denied;
@@ -27,16 +30,16 @@ store::AuditEvent limit_row(std::string_view tenant, std::uint64_t count) {
 }  // namespace
 
 void RowBudget::forget_old(TimePoint now) {
-  std::erase_if(tenants_, [now](const auto& one) {
+  std::erase_if(payers_, [now](const auto& one) {
     return one.second.untold == 0 && now - one.second.begin >= kWindow;
   });
 }
 
-RowBudget::Minute& RowBudget::find(std::string_view tenant, TimePoint now) {
-  auto at = tenants_.find(tenant);
-  if (at == tenants_.end()) {
-    if (tenants_.size() >= kBudgetTenantsMax) forget_old(now);
-    at = tenants_.emplace(std::string(tenant), Minute{.begin = now}).first;
+RowBudget::Minute& RowBudget::find(const Payer& payer, TimePoint now) {
+  auto at = payers_.find(payer);
+  if (at == payers_.end()) {
+    if (payers_.size() >= kBudgetTenantsMax) forget_old(now);
+    at = payers_.emplace(payer, Minute{.begin = now}).first;
   }
   Minute& minute = at->second;
   if (now - minute.begin >= kWindow) minute = Minute{.begin = now, .untold = minute.untold};
@@ -44,7 +47,21 @@ RowBudget::Minute& RowBudget::find(std::string_view tenant, TimePoint now) {
 }
 
 RowBudget::Verdict RowBudget::judge(std::string_view tenant, const Limits& limits, TimePoint now) {
-  Minute& minute = find(tenant, now);
+  return judge(Payer{std::string(tenant)}, limits, now);
+}
+
+RowBudget::Verdict RowBudget::judge_guest(std::string_view tenant, std::string_view sandbox,
+                                          const Limits& tenants, TimePoint now) {
+  const auto share = [](std::uint64_t own, std::uint64_t all) {
+    return all == 0 ? own : std::min(own, all);
+  };
+  const Limits limits{.bytes = share(kGuestAuditBytesPerMinute, tenants.bytes),
+                      .refusals = share(kGuestAuditRefusalsPerMinute, tenants.refusals)};
+  return judge(Payer{std::string(tenant), std::string(sandbox)}, limits, now);
+}
+
+RowBudget::Verdict RowBudget::judge(const Payer& payer, const Limits& limits, TimePoint now) {
+  Minute& minute = find(payer, now);
   Verdict out;
   const bool over = (limits.bytes != 0 && minute.bytes >= limits.bytes) ||
                     (limits.refusals != 0 && minute.refusals >= limits.refusals);
@@ -53,7 +70,7 @@ RowBudget::Verdict RowBudget::judge(std::string_view tenant, const Limits& limit
     out.wait = std::chrono::ceil<seconds>(kWindow - (now - minute.begin));
   }
   if (minute.untold > 0 && !minute.told) {
-    out.row = limit_row(tenant, minute.untold);
+    out.row = limit_row(payer.tenant, payer.sandbox, minute.untold);
     minute.untold = 0;
     minute.told = true;
   }
@@ -62,7 +79,9 @@ RowBudget::Verdict RowBudget::judge(std::string_view tenant, const Limits& limit
 
 void RowBudget::charge(const store::AuditEvent& row, TimePoint now) {
   if (row.tenant.empty()) return;
-  Minute& minute = find(row.tenant, now);
+  Payer payer{row.tenant};
+  if (row.actor == kGuestActor) payer.sandbox = row.sandbox;
+  Minute& minute = find(payer, now);
   minute.bytes += bytes_of(row);
   if (row.outcome != store::Outcome::Allowed) ++minute.refusals;
 }

@@ -68,5 +68,25 @@ TEST(RowBudget, TenantsOfMinutesAgoAreForgotten) {
   EXPECT_EQ(budget.tenants(), 1U);
 }
 
+// Code in a sandbox is not its owner: what it is refused without end turns away neither the owner's
+// calls nor another sandbox.
+TEST(RowBudget, AGuestSpendsItsOwnShare) {
+  RowBudget budget;
+  const TimePoint now = Clock::now();
+  store::AuditEvent row;
+  row.tenant = "a";
+  row.actor = kGuestActor;
+  row.sandbox = "one";
+  row.outcome = store::Outcome::Denied;
+  for (std::uint64_t i = 0; i < kGuestAuditRefusalsPerMinute; ++i) {
+    EXPECT_EQ(budget.judge_guest("a", "one", {}, now).wait, seconds(0));
+    budget.charge(row, now);
+  }
+  EXPECT_GT(budget.judge_guest("a", "one", {}, now).wait, seconds(0));
+  EXPECT_EQ(budget.judge_guest("a", "two", {}, now).wait, seconds(0));
+  EXPECT_EQ(budget.judge("a", RowBudget::Limits{.refusals = 1}, now).wait, seconds(0));
+  EXPECT_EQ(budget.judge_guest("a", "one", {}, now + seconds(61)).wait, seconds(0));
+}
+
 }  // namespace
 }  // namespace caisson::control

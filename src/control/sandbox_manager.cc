@@ -86,10 +86,23 @@ Result<std::string> SandboxManager::create_sandbox(LocalSpec local,
 Result<std::string> SandboxManager::launch(LocalSpec local, const std::vector<std::string>& passed,
                                            const policy::ResourceLimits& budget) {
   engine::Plan plan = TRY(engine::plan(local.spec, host_));
-  engine::LaunchReply reply = TRY(launcher_->launch(plan.request, local.folders));
   auto live = std::make_shared<Live>();
+  if (plan.request.gate) {
+    live->egress = TRY(EgressChild::spawn(options_.program));
+    plan.request.trust = TRY(live->egress->prepare(local.spec.egress, {}));
+  }
+  engine::LaunchReply reply = TRY(launcher_->launch(plan.request, local.folders));
+  if (live->egress) {
+    const auto served = live->egress->serve(local.spec.egress, {}, std::move(reply.gate));
+    if (!served) {
+      (void)launcher_->destroy(reply.id);
+      return std::unexpected(served.error());
+    }
+  }
   live->session = TRY(engine::GuestSession::connect(std::move(reply.stream), reply.nonce));
   live->environment = base_environment(plan.request, local.workdir);
+  if (live->egress) set_variables(live->environment, way_out_environment());
+  if (!plan.request.trust.empty()) set_variables(live->environment, trust_environment());
   set_variables(live->environment, passed);
   set_variables(live->environment, {"PWD=" + local.workdir});
   live->request = std::move(plan.request);

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "control/egress_child.h"
 #include "control/local_spec.h"
 #include "engine/launcher/client.h"
 #include "engine/link/guest_session.h"
@@ -109,6 +110,7 @@ class SandboxManager {
     pid_t init_pid = 0;
     std::shared_ptr<engine::GuestSession> session;
     std::shared_ptr<policy::ResourceMonitor> monitor;
+    std::optional<EgressChild> egress;  // only with rules; ends with this
   };
 
   SandboxManager(Options options, engine::HostFeatures host,

@@ -9,6 +9,7 @@
 #include "control/sandbox_limits.h"
 #include "control/text.h"
 #include "control/tools.h"
+#include "policy/way_out.h"
 
 namespace caisson::control {
 namespace {
@@ -65,39 +66,18 @@ Result<void> check_features(const CreateWish& wish) {
   if (wish.tier && *wish.tier != "native")
     return unsupported("tier", fmt::format("tier is '{}': this version has only 'native'",
                                            cut_text(*wish.tier, 64)));
-  if (wish.network_mode && *wish.network_mode != "none") {
-    if (*wish.network_mode != "allowlist")
-      return bad_field("network.mode",
-                       fmt::format("network.mode is '{}': want 'none' or 'allowlist'",
-                                   cut_text(*wish.network_mode, 64)));
-    return unsupported("network.mode",
-                       "network.mode: 'allowlist' is not in this version, sandboxes have no "
-                       "network; leave it out or say 'none'");
-  }
-  if (!wish.domain_allowlist.empty())
-    return unsupported("network.domain_allowlist",
-                       "network.domain_allowlist: is not in this version, sandboxes have no "
-                       "network; leave it out");
   return {};
 }
 
 Result<std::vector<std::string>> choose_tools(const CreateWish& wish, const CreateWish& profile,
                                               const FleetOptions& options) {
   if (wish.tools) {
-    for (const std::string& tool : *wish.tools) {
-      TRY(check_tool_name(tool, "tools"));
-      if (tool == kHttpRequest)
-        return unsupported("tools",
-                           "tools: 'http_request' is not in this version, sandboxes have no "
-                           "network; leave it out");
-    }
+    for (const std::string& tool : *wish.tools) TRY(check_tool_name(tool, "tools"));
   }
   std::vector<std::string> out;
   for (const std::string& tool : wish.tools      ? *wish.tools
                                  : profile.tools ? *profile.tools
                                                  : options.tools) {
-    // Named by the configuration and not by the caller: at its use he hears that it is missing.
-    if (tool == kHttpRequest) continue;
     if (std::ranges::find(out, tool) == out.end()) out.push_back(tool);
   }
   return out;
@@ -178,7 +158,25 @@ Result<std::vector<std::string>> environment_of(
   return out;
 }
 
-Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options) {
+// A caller's words replace the profile's, whole: two lists in one would allow what neither meant.
+Result<EgressRules> choose_network(const CreateWish& wish, const CreateWish& profile, Trust trust) {
+  if (wish.network.said()) return rules_of(wish.network, trust);
+  return rules_of(profile.network, Trust::Operator);
+}
+
+Result<BudgetWish> choose_budget(const BudgetWish& wish, const BudgetWish& profile) {
+  BudgetWish out = wish;
+  if (!out.max_tokens) out.max_tokens = profile.max_tokens;
+  if (!out.max_cost_usd) out.max_cost_usd = profile.max_cost_usd;
+  if (!out.stop) out.stop = profile.stop;
+  if (out.max_tokens && *out.max_tokens < 0)
+    return bad_field("budget.max_tokens", "budget.max_tokens: want 0 or more");
+  if (out.max_cost_usd && !(*out.max_cost_usd >= 0 && *out.max_cost_usd <= kBudgetUsdMax))
+    return bad_field("budget.max_cost_usd", "budget.max_cost_usd: want 0 to 1000000000");
+  return out;
+}
+
+Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options, Trust trust) {
   const CreateWish* profile = TRY(find_profile(wish, options));
   TRY(check_features(wish));
   TRY(check_features(*profile));
@@ -193,6 +191,13 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   for (const auto& [name, value] : wish.labels) plan.labels[name] = value;
   plan.tools = TRY(choose_tools(wish, *profile, options));
   plan.files = TRY(check_files(wish));
+  plan.spec.egress = TRY(choose_network(wish, *profile, trust));
+  const NetworkWish& network = wish.network.said() ? wish.network : profile->network;
+  plan.budget = TRY(choose_budget(wish.budget, profile->budget));
+  plan.token = wish.network.token.value_or(profile->network.token.value_or(false));
+  // Who says "none" means it; who says nothing has what the server has.
+  plan.models = !options.models.empty() && network.mode != "none";
+  plan.spec.gateway = plan.models;
   LimitWish limits = overlay(wish.limits, profile->limits, options.limits);
   TRY(apply_most(limits, options.limits_max));
   plan.idle_seconds = limits.idle_seconds;
@@ -215,6 +220,18 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   set_variables(plan.environment, TRY(environment_of(profile->environment, "env")));
   set_variables(plan.environment, TRY(environment_of(wish.environment, "env")));
   return plan;
+}
+
+std::vector<std::string> model_environment(const std::vector<egress::GatewayProvider>& models) {
+  std::vector<std::string> out;
+  for (const egress::GatewayProvider& one : models) {
+    const bool openai = one.provider == egress::Provider::OpenAi;
+    const std::string name = openai ? "OPENAI" : "ANTHROPIC";
+    out.push_back(fmt::format("{}_BASE_URL=http://127.0.0.1:{}/{}", name, policy::kProxyPort,
+                              openai ? "openai" : "anthropic"));
+    out.push_back(name + "_API_KEY=kept-outside");
+  }
+  return out;
 }
 
 Result<void> check_options(const FleetOptions& options) {

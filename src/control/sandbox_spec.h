@@ -16,6 +16,7 @@ inline constexpr std::size_t kNameBytesMax = 63;
 inline constexpr std::size_t kLabelNameBytesMax = 128;
 inline constexpr std::size_t kLabelBytesMax = 1024;
 inline constexpr std::size_t kEnvironmentBytesMax = 64UL * 1024;  // names and values together
+inline constexpr double kBudgetUsdMax = 1e9;
 inline constexpr std::uint32_t kUidDefault = 65534;
 
 // Everything that is decided before a launch. What of it outlives a server is in records.h.
@@ -30,9 +31,13 @@ struct SandboxPlan {
   std::string workdir;
   std::optional<double> idle_seconds;
   std::vector<std::pair<std::string, std::string>> files;  // absolute path, content
+  BudgetWish budget;
+  bool models = false;  // language models can be reached
+  bool token = false;   // proxy clients must show one
 };
 
-[[nodiscard]] Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options);
+[[nodiscard]] Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options,
+                                               Trust trust = Trust::Caller);
 
 // The limits of a living sandbox, changed; a field that cannot change is Unsupported.
 struct ChangedLimits {
@@ -47,6 +52,10 @@ struct ChangedLimits {
 // NAME=value each; judged and bounded.
 [[nodiscard]] Result<std::vector<std::string>> environment_of(
     const std::vector<std::pair<std::string, std::string>>& pairs, std::string_view field);
+
+// Where programs inside find the language models, and keys that are none.
+[[nodiscard]] std::vector<std::string> model_environment(
+    const std::vector<egress::GatewayProvider>& models);
 
 // A profile of the configuration, judged at the start and not first when somebody uses it.
 [[nodiscard]] Result<void> check_options(const FleetOptions& options);

@@ -37,10 +37,32 @@ CreateWish wish(Change change) {
 TEST(SandboxSpec, WhatDoesNotExistYetIsUnsupportedByName) {
   EXPECT_EQ(refusal(wish([](auto& w) { w.image = "python:3"; })), missing("base_image"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.tier = "gvisor"; })), missing("tier"));
-  EXPECT_EQ(refusal(wish([](auto& w) { w.network_mode = "allowlist"; })), missing("network.mode"));
-  EXPECT_EQ(refusal(wish([](auto& w) { w.domain_allowlist = {"a.b"}; })),
-            missing("network.domain_allowlist"));
-  EXPECT_EQ(refusal(wish([](auto& w) { w.tools = {"http_request"}; })), missing("tools"));
+}
+
+TEST(SandboxSpec, TheNetworkIsTheCallersWordOrTheProfiles) {
+  FleetOptions options;
+  options.profiles["net"].network.domain_allowlist = {"pypi.org"};
+  EXPECT_TRUE(plan_sandbox({}, options)->spec.egress.empty());
+  const auto named = plan_sandbox(wish([](auto& w) { w.profile = "net"; }), options);
+  ASSERT_TRUE(named) << named.error().message;
+  ASSERT_EQ(named->spec.egress.size(), 1U);
+  EXPECT_EQ(named->spec.egress[0].domain, "pypi.org");
+  EXPECT_EQ(named->spec.egress[0].ports, (std::vector<std::uint16_t>{80, 443}));
+  const auto none = plan_sandbox(wish([](auto& w) {
+                                   w.profile = "net";
+                                   w.network.mode = "none";
+                                 }),
+                                 options);
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->spec.egress.empty());
+  const auto other = plan_sandbox(wish([](auto& w) {
+                                    w.profile = "net";
+                                    w.network.domain_allowlist = {"a.example"};
+                                  }),
+                                  options);
+  ASSERT_TRUE(other);
+  ASSERT_EQ(other->spec.egress.size(), 1U);
+  EXPECT_EQ(other->spec.egress[0].domain, "a.example");
 }
 
 TEST(SandboxSpec, TheServersImageIsForWhoNamesNone) {
@@ -66,7 +88,7 @@ TEST(SandboxSpec, BadInputNamesItsField) {
   EXPECT_EQ(refusal(wish([](auto& w) { w.name = "Bad Name"; })), bad("name"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.name = std::string(64, 'a'); })), bad("name"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.hostname = ""; })), bad("hostname"));
-  EXPECT_EQ(refusal(wish([](auto& w) { w.network_mode = "all"; })), bad("network.mode"));
+  EXPECT_EQ(refusal(wish([](auto& w) { w.network.mode = "all"; })), bad("network.mode"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.tools = {"rm"}; })), bad("tools"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.uid = 65535; })), bad("user"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.workdir = "a\nb"; })), bad("workdir"));
@@ -139,7 +161,7 @@ TEST(SandboxSpec, ThreeLayers) {
   EXPECT_EQ(limits.memory_bytes, 1ULL << 30U);
   EXPECT_EQ(limits.disk_bytes, 1ULL << 29U);
   EXPECT_EQ(limits.life_us, 600'000'000U);
-  EXPECT_EQ(plan->tools, (std::vector<std::string>{"shell_exec"}));
+  EXPECT_EQ(plan->tools, (std::vector<std::string>{"shell_exec", "http_request"}));
   EXPECT_TRUE(plan->spec.declared.memory);
   EXPECT_TRUE(plan->spec.declared.cpu);
   EXPECT_FALSE(plan->spec.declared.cpu_time);
@@ -158,8 +180,9 @@ TEST(SandboxSpec, DefaultsAreSafe) {
   EXPECT_EQ(plan->spec.request.workspace, engine::WorkspaceMode::Writable);
   EXPECT_TRUE(plan->spec.request.id.empty());
   EXPECT_EQ(plan->workdir, "/workspace");
-  EXPECT_EQ(plan->tools,
-            (std::vector<std::string>{"shell_exec", "file_read", "file_write", "file_list"}));
+  EXPECT_EQ(plan->tools, (std::vector<std::string>{"shell_exec", "file_read", "file_write",
+                                                   "file_list", "http_request"}));
+  EXPECT_TRUE(plan->spec.egress.empty());
   EXPECT_FALSE(plan->spec.declared.memory);
 }
 
@@ -180,11 +203,6 @@ TEST(SandboxSpec, OptionsAreJudgedAtTheStart) {
   options = {};
   options.exec_timeout_seconds = 7200;
   EXPECT_FALSE(check_options(options));
-  // What a later version will have may stand in the file; whoever names the profile hears of it.
-  options = {};
-  options.profiles["net"].network_mode = "allowlist";
-  EXPECT_TRUE(check_options(options));
-  EXPECT_EQ(refusal(wish([](auto& w) { w.profile = "net"; }), options), missing("network.mode"));
 }
 
 TEST(SandboxSpec, LimitsOfALivingSandboxChange) {
@@ -214,6 +232,10 @@ TEST(Records, WhatIsKeptComesBack) {
   spec.idle_seconds = 1.5;
   spec.root = engine::RootMode::Writable;
   spec.uid = 1000;
+  spec.authority = KeptAuthority{"-----BEGIN", "c2VhbGVk", {"a.example", "*.b.example"}};
+  spec.budget = {100, 5'000'000'000, true, 42, 7};
+  spec.models = true;
+  spec.token = true;
   const auto again = parse_kept_spec(to_json(spec));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, spec);

@@ -152,12 +152,13 @@ constexpr std::string_view kSchemas = R"json([
   "path": {"type": "string", "default": "/workspace"},
   "recursive": {"type": "boolean", "default": false}}}},
 {"name": "http_request",
- "description": "Fetches a URL through the network allowlist. Not in this version: sandboxes have no network.",
+ "description": "Fetches a URL where the sandbox's network rules allow it. Redirects are not followed; the answer's body is at most 1 MiB.",
  "arguments": {"type": "object", "additionalProperties": false, "required": ["url"], "properties": {
   "method": {"type": "string", "default": "GET"},
-  "url": {"type": "string"},
+  "url": {"type": "string", "minLength": 1},
   "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-  "body": {"type": "string"}}}}
+  "body": {"type": "string"},
+  "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 600}}}}
 ])json";
 
 }  // namespace
@@ -238,6 +239,41 @@ Result<FileListArguments> file_list_arguments(const json::object& arguments) {
   out.path = TRY(read.text_or_none("path", 4096)).value_or(std::string(kWorkspace));
   out.recursive = TRY(read.flag("recursive"));
   TRY(read.finish());
+  return out;
+}
+
+Result<egress::ToolRequest> http_request_arguments(const json::object& arguments) {
+  constexpr double kSecondsMax = 600;
+  Arguments read(arguments);
+  egress::ToolRequest out;
+  out.url = TRY(read.text("url", 8192));
+  out.method = TRY(read.text_or_none("method", 32)).value_or("GET");
+  for (auto& [name, value] : TRY(read.pairs("headers")))
+    out.fields.push_back({std::move(name), std::move(value)});
+  out.body = TRY(read.text_or_none("body", egress::kToolBodyBytesMax)).value_or("");
+  if (const auto seconds = TRY(read.number("timeout_seconds"))) {
+    if (*seconds <= 0 || *seconds > kSecondsMax)
+      return bad_field("arguments.timeout_seconds",
+                       fmt::format("arguments.timeout_seconds: is {}, want more than 0 and at most "
+                                   "{}",
+                                   *seconds, kSecondsMax));
+    out.limit = milliseconds(static_cast<std::int64_t>(std::ceil(*seconds * 1000)));
+  }
+  TRY(read.finish());
+  return out;
+}
+
+json::object http_request_answer(const egress::ToolAnswer& answer) {
+  json::object headers;
+  for (const http::Field& field : answer.fields) {
+    const std::string name = to_utf8(field.name);
+    const json::value* before = headers.if_contains(name);
+    const std::string value = to_utf8(field.value);
+    headers[name] = before == nullptr ? value : std::string(before->get_string()) + ", " + value;
+  }
+  json::object out{{"status", answer.status}, {"headers", std::move(headers)}};
+  put_text(out, "body", answer.body);
+  out["truncated"] = answer.truncated;
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "control/fleet.h"
+#include "egress/gate/tool_request.h"
 #include "engine/channel/guest_channel.h"
 
 namespace caisson::control {
@@ -42,6 +43,10 @@ struct FileListArguments {
 [[nodiscard]] Result<FileWriteArguments> file_write_arguments(const boost::json::object& arguments);
 [[nodiscard]] Result<FileListArguments> file_list_arguments(const boost::json::object& arguments);
 
+[[nodiscard]] Result<egress::ToolRequest> http_request_arguments(
+    const boost::json::object& arguments);
+
+[[nodiscard]] boost::json::object http_request_answer(const egress::ToolAnswer& answer);
 [[nodiscard]] boost::json::object shell_exec_answer(const ExecOutcome& outcome);
 [[nodiscard]] boost::json::object file_read_answer(std::string_view path, std::string_view content);
 [[nodiscard]] boost::json::object file_list_answer(std::string_view path,

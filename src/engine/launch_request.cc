@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/gate.h"
 #include "guest/protocol/protocol.h"
 
 namespace caisson::engine {
@@ -55,6 +56,22 @@ Result<void> check_limits(const Limits& limits) {
   return {};
 }
 
+// Text that stands among certificates: nothing that a reader of PEM could take for something else.
+Result<void> check_trust(std::string_view pem) {
+  if (pem.empty()) return {};
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/' || c == '=' || c == '-' || c == ' ' || c == '\n';
+  };
+  const bool framed = pem.starts_with("-----BEGIN CERTIFICATE-----\n") &&
+                      pem.ends_with("\n-----END CERTIFICATE-----\n");
+  if (pem.size() > kTrustBytesMax || !framed || !std::ranges::all_of(pem, fits)) {
+    return failure(Errc::InvalidArgument,
+                   "trust: want certificates in PEM and nothing else, at most 8 KiB");
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_below(std::string_view path, std::string_view folder) noexcept {
@@ -87,9 +104,15 @@ Result<std::string> canonical_guest_path(std::string_view path) {
 }
 
 Result<void> check(const LaunchRequest& request) {
+  if (request.gate_ports.size() > kGatePortsMax) {
+    return failure(Errc::InvalidArgument,
+                   "gate_ports: " + std::to_string(request.gate_ports.size()) + " ports, at most " +
+                       std::to_string(kGatePortsMax));
+  }
   if (!request.id.empty()) TRY(SandboxId::parse(request.id));
   TRY(check_hostname(request.hostname));
   TRY(check_limits(request.limits));
+  TRY(check_trust(request.trust));
   if (request.folders.size() > kFoldersMax)
     return failure(Errc::Exhausted, "folders: more than 24");
   if (request.writable.size() > kWritablePathsMax)

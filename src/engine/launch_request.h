@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/id.h"
@@ -15,8 +16,12 @@ namespace caisson::engine {
 inline constexpr std::size_t kFoldersMax = 24;        // descriptors of one launch
 inline constexpr std::size_t kWritablePathsMax = 64;  // private ones
 inline constexpr std::size_t kHostnameMax = 63;
+inline constexpr std::size_t kTrustBytesMax = 8UL * 1024;
 inline constexpr std::uint32_t kIdsPerSlot = 65536;
 inline constexpr std::uint32_t kInitId = 65535;  // init's own id inside: no tenant may have it
+
+// Where programs inside look for the authorities that they trust.
+inline constexpr std::string_view kTrustFile = "/etc/ssl/certs/ca-certificates.crt";
 
 enum class RootMode : std::uint8_t {
   ReadOnly,  // only /workspace and what is listed can be written
@@ -69,6 +74,11 @@ struct LaunchRequest {
   std::uint32_t uid = 1000;  // of the tenant: owner of /workspace and of the folders inside
   std::uint32_t gid = 1000;
   seccomp::Profile profile = seccomp::Profile::Default;
+  bool gate = false;  // open the sockets of a way out inside, and hand them to whoever asked
+  std::vector<std::uint16_t> gate_ports;  // for kernels that cannot steer: see engine/gate.h
+  // A certificate, in PEM, that this sandbox trusts beside the host's own; empty: none. It ends up
+  // in kTrustFile, with whatever the host has there.
+  std::string trust;
   bool scope_sockets =
       true;  // Landlock's abstract-socket scope; off for sandboxes that will be checkpointed
 

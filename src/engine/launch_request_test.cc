@@ -77,6 +77,27 @@ TEST(CheckLaunchRequest, TheDefaultsAndTheLimitsThemselvesPass) {
 }
 
 // None at all is fine: the launcher then chooses it.
+TEST(CheckLaunchRequest, TrustIsCertificatesAndNothingElse) {
+  const std::string good = "-----BEGIN CERTIFICATE-----\nMIIB+/=\n-----END CERTIFICATE-----\n";
+  LaunchRequest request;
+  request.trust = good;
+  EXPECT_TRUE(check(request));
+  request.trust = good + good;
+  EXPECT_TRUE(check(request));
+  const std::string bad[] = {"x",
+                             good + "x",
+                             good + "\n# a comment\n" + good,
+                             " " + good,
+                             good.substr(0, good.size() - 1),
+                             good + std::string(1, '\0') + good,
+                             good + std::string(kTrustBytesMax, 'A') + good,
+                             "-----BEGIN CERTIFICATE-----\n$(id)\n-----END CERTIFICATE-----\n"};
+  for (const std::string& text : bad) {
+    request.trust = text;
+    EXPECT_FALSE(check(request)) << text;
+  }
+}
+
 TEST(CheckLaunchRequest, AnIdIsNothingButAnId) {
   LaunchRequest unnamed = good();
   unnamed.id.clear();

@@ -1,12 +1,15 @@
 #include "engine/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
+#include <set>
 
+#include "engine/gate.h"
 #include "engine/native/landlock_rules.h"
 #include "engine/seccomp/filter.h"
 #include "policy/json_text.h"
@@ -63,7 +66,7 @@ class Planner {
     say("disk", fmt::format("{} bytes, {} files in all: private tmpfs",
                             plan_.request.limits.disk_bytes, plan_.request.limits.disk_files));
     choose_ids();
-    say("network", "own namespace, nothing but lo");
+    TRY(choose_network());
     say("seccomp",
         "filter " + seccomp::fingerprint(seccomp::compile(plan_.request.profile)) +
             (seccomp::has(plan_.request.profile, seccomp::Profile::NoSpawn) ? ", no new processes"
@@ -85,14 +88,27 @@ class Planner {
           fmt::format("sandbox_tier (--tier): '{}' is not available in this version; use 'seccomp'",
                       policy::to_string(spec_.tier)));
     }
-    if (!spec_.egress.empty()) {
-      return failure(Errc::Unsupported,
-                     fmt::format("network_egress_rules (--allow): '{}' cannot be allowed, "
-                                 "this version has no way out of a sandbox; "
-                                 "remove the rules to run without a network",
-                                 spec_.egress.front().domain));
-    }
     say("tier", "native");
+    return {};
+  }
+
+  // The gate's sockets stand on lo, too. Who may not load programs into the kernel has a listener
+  // for each port that the rules name, and there are not many of those.
+  Result<void> choose_network() {
+    if (spec_.egress.empty() && !spec_.gateway) {
+      say("network", "own namespace, nothing but lo");
+      return {};
+    }
+    plan_.request.gate = true;
+    say("network", fmt::format("own namespace, nothing but lo and the gate on it: {} rule{}",
+                               spec_.egress.size(), spec_.egress.size() == 1 ? "" : "s"));
+    plan_.request.gate_ports = gate_ports(spec_.egress);
+    const bool every = std::ranges::any_of(
+        spec_.egress, [](const policy::NetworkEgressRule& rule) { return rule.ports.empty(); });
+    if (host_.privileged || (!every && plan_.request.gate_ports.size() < kGatePortsMax)) return {};
+    plan_.notes.push_back(fmt::format(
+        "programs that ignore the proxy's variables reach only the ports {}: more needs root",
+        fmt::join(plan_.request.gate_ports, ", ")));
     return {};
   }
 
@@ -244,6 +260,16 @@ SandboxSpec default_spec() {
   spec.request.limits.processes = kProcessesDefault;
   spec.request.limits.disk_bytes = disk_for(spec.request.limits.memory_bytes);
   return spec;
+}
+
+std::vector<std::uint16_t> gate_ports(const std::vector<policy::NetworkEgressRule>& rules) {
+  std::set<std::uint16_t> ports;
+  for (const policy::NetworkEgressRule& rule : rules) {
+    if (rule.ports.empty()) ports.insert({22, 80, 443});
+    ports.insert(rule.ports.begin(), rule.ports.end());
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::min(ports.size(), kGatePortsMax));
+  return {ports.begin(), std::next(ports.begin(), count)};
 }
 
 Result<Plan> plan(const SandboxSpec& spec, const HostFeatures& host) {

@@ -28,6 +28,7 @@ struct Declared {
 struct SandboxSpec {
   policy::SandboxTier tier = policy::SandboxTier::Native;
   std::vector<policy::NetworkEgressRule> egress;
+  bool gateway = false;  // somebody serves language models on the gate, rules or not
   LaunchRequest request;
   Declared declared;
 };
@@ -39,6 +40,11 @@ struct SandboxSpec {
 // Safe defaults for a command without a capability: read-only system, private /tmp and /workspace,
 // no network.
 [[nodiscard]] SandboxSpec default_spec();
+
+// The ports that rules name, for kernels that cannot steer: at most kGatePortsMax, the usual ones
+// for a rule that names none.
+[[nodiscard]] std::vector<std::uint16_t> gate_ports(
+    const std::vector<policy::NetworkEgressRule>& rules);
 
 struct Plan {
   LaunchRequest request;

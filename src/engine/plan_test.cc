@@ -115,15 +115,38 @@ TEST(Plan, RootWithoutTheUnifiedHierarchyIsRefused) {
   EXPECT_NE(refusal_of(spec(), host).find("cgroup2"), std::string::npos);
 }
 
-TEST(Plan, OtherTiersAndWaysOutAreRefusedByName) {
+TEST(Plan, OtherTiersAreRefusedByName) {
   SandboxSpec wanted = spec();
   wanted.tier = policy::SandboxTier::Gvisor;
   EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'gvisor'"), std::string::npos);
   wanted.tier = policy::SandboxTier::Microvm;
   EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'firecracker'"), std::string::npos);
-  wanted.tier = policy::SandboxTier::Native;
+}
+
+TEST(Plan, AGateIsOpenedForRulesAndForNothingElse) {
+  SandboxSpec wanted = spec();
+  EXPECT_FALSE(planned(wanted, privileged_v2()).request.gate);
   wanted.egress.emplace_back().domain = "api.example.com";
-  EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'api.example.com'"), std::string::npos);
+  wanted.egress.back().ports = {5432, 443};
+  const Plan made = planned(wanted, privileged_v2());
+  EXPECT_TRUE(made.request.gate);
+  EXPECT_EQ(made.request.gate_ports, (std::vector<std::uint16_t>{443, 5432}));
+  EXPECT_NE(to_text(made).find("the gate on it: 1 rule"), std::string::npos);
+}
+
+// Without steering each port has a listener, and there are not 65535 of them.
+TEST(Plan, ARuleForEveryPortIsNotedWhereNothingSteers) {
+  SandboxSpec wanted = spec();
+  wanted.egress.emplace_back().domain = "example.com";
+  const Plan made = planned(wanted, rootless());
+  EXPECT_EQ(made.request.gate_ports, (std::vector<std::uint16_t>{22, 80, 443}));
+  const auto told = [](const Plan& plan) {
+    return std::ranges::any_of(plan.notes, [](const std::string& note) {
+      return note.find("reach only the ports 22, 80, 443") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(told(made));
+  EXPECT_FALSE(told(planned(wanted, privileged_v2())));
 }
 
 TEST(Plan, ARequestThatTheLauncherWouldRefuseIsRefusedHere) {

@@ -231,9 +231,6 @@ std::expected<void, Refusal> check_method(const Request& request) {
   if (request.method_text == "TRACE") {
     return refuse(405, Errc::Unsupported, "method", "method TRACE: not allowed here");
   }
-  if (request.method_text == "CONNECT") {
-    return refuse(501, Errc::Unsupported, "method", "method CONNECT: this is not a proxy");
-  }
   if (request.method_text.size() > kMethodBytesMax) {
     return refuse(501, Errc::Unsupported, "method", "method: at most 32 characters");
   }
@@ -308,27 +305,53 @@ std::expected<std::optional<std::size_t>, Refusal> HeadScanner::scan(std::string
   return std::nullopt;
 }
 
-std::expected<void, Refusal> read_head(std::string_view head, const Limits& limits,
-                                       Request& request, Framing& framing) {
+namespace {
+
+// What holds for every reader: the grammar, the length of the target, and the framing of the body.
+std::expected<Seen, Refusal> read_common(std::string_view head, const Limits& limits,
+                                         Request& request, Framing& framing) {
   request.fields.clear();
   request.content_length.reset();
   request.has_body = false;
   request.wants_websocket = false;
   framing = Framing();
   HeadParser parser(request, framing);
-  if (auto parsed = run_parser(head, parser); !parsed) return parsed;
+  if (auto parsed = run_parser(head, parser); !parsed) return std::unexpected(parsed.error());
   Seen seen;
   for (const Field& field : request.fields) look_at(field, seen);
-  if (auto checked = check_method(request); !checked) return checked;
-  if (auto checked = check_target(request, limits); !checked) return checked;
-  if (auto checked = check_host(seen, framing.http11); !checked) return checked;
-  if (auto checked = split_target(seen.host, request); !checked) return checked;
-  if (auto checked = check_body(seen, request, framing); !checked) return checked;
-  if (auto checked = check_expect(seen, request, framing); !checked) return checked;
+  if (auto ok = check_method(request); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_target(request, limits); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_body(seen, request, framing); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_expect(seen, request, framing); !ok) return std::unexpected(ok.error());
   framing.keep_alive =
       framing.http11 ? !seen.connection_close : seen.connection_keep && !seen.connection_close;
   request.wants_websocket = framing.http11 && request.method == Method::Get &&
                             seen.connection_upgrade && same_name(seen.upgrade, "websocket");
+  return seen;
+}
+
+}  // namespace
+
+std::expected<void, Refusal> read_head(std::string_view head, const Limits& limits,
+                                       Request& request, Framing& framing) {
+  const auto seen = read_common(head, limits, request, framing);
+  if (!seen) return std::unexpected(seen.error());
+  if (request.method_text == "CONNECT") {
+    return refuse(501, Errc::Unsupported, "method", "method CONNECT: this is not a proxy");
+  }
+  if (auto checked = check_host(*seen, framing.http11); !checked) return checked;
+  return split_target(seen->host, request);
+}
+
+std::expected<void, Refusal> read_proxy_head(std::string_view head, const Limits& limits,
+                                             Request& request, Framing& framing) {
+  const auto seen = read_common(head, limits, request, framing);
+  if (!seen) return std::unexpected(seen.error());
+  request.path.clear();
+  request.query.clear();
+  // A second Host would be dropped when the head is written anew; who sends it means to be read in
+  // two ways.
+  if (seen->hosts > 1) return malformed("Host", "Host: sent twice; send it once");
   return {};
 }
 

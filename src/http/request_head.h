@@ -49,4 +49,10 @@ struct Framing {
 [[nodiscard]] std::expected<void, Refusal> read_head(std::string_view head, const Limits& limits,
                                                      Request& request, Framing& framing);
 
+// The same for a proxy, where CONNECT is a method and a target names a host: the forms of target
+// and Host, and whether they agree, are the caller's to judge. `path` and `query` stay empty.
+[[nodiscard]] std::expected<void, Refusal> read_proxy_head(std::string_view head,
+                                                           const Limits& limits, Request& request,
+                                                           Framing& framing);
+
 }  // namespace caisson::http

@@ -159,6 +159,26 @@ TEST(RequestHead, ConnectionAndUpgrade) {
 }
 
 // Whatever the pieces, the scanner says the same.
+// A proxy judges hosts itself; the framing is as strict as elsewhere.
+TEST(RequestHead, AsAProxyReadsIt) {
+  const auto status = [](std::string_view head) {
+    Request request;
+    Framing framing;
+    const auto read = read_proxy_head(head, {}, request, framing);
+    return read ? 0U : read.error().status;
+  };
+  EXPECT_EQ(status("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"), 0U);
+  EXPECT_EQ(status("CONNECT a:443 HTTP/1.1\r\n\r\n"), 0U);
+  EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), 0U);
+  EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), 400U);
+  EXPECT_EQ(status("TRACE http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"), 405U);
+  EXPECT_EQ(status("GET http://a/#b HTTP/1.1\r\nHost: a\r\n\r\n"), 400U);
+  EXPECT_EQ(status("GET http://a/ HTTP/2.0\r\nHost: a\r\n\r\n"), 505U);
+  EXPECT_EQ(status("POST http://a/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                   "Transfer-Encoding: chunked\r\n\r\n"),
+            400U);
+}
+
 TEST(RequestHead, ScannerByBytes) {
   const std::string bytes = get("A: 1\r\n") + "rest";
   HeadScanner scanner;

@@ -5,8 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <span>
+#include <string_view>
 
 #include "control/idle_launcher.h"
+#include "main/egress_process.h"
 #include "main/server_life.h"
 #include "main/server_options.h"
 #include "sys/process.h"
@@ -15,6 +17,8 @@ int main(int argc, char** argv) {
   // Nobody of the same id reads our memory, which holds what tenants wrote.
   caisson::sys::refuse_tracing();
   (void)std::signal(SIGPIPE, SIG_IGN);
+  // The way out of a single run, and nothing else of the server.
+  if (argc == 2 && std::string_view(argv[1]) == "egress") return caisson::server::egress_process();
   caisson::server::ServerFlags flags;
   if (const auto done =
           caisson::server::parse_flags(std::span(argv, static_cast<std::size_t>(argc)), flags))

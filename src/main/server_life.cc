@@ -87,10 +87,16 @@ class ServerLife {
 
  private:
   asio::awaitable<Result<void>> open() {
-    auto fleet = co_await control::open_fleet(io_.get_executor(), fleet_options(settings_),
+    auto vault = control::Vault::open(vault_paths(settings_));
+    if (!vault) co_return std::unexpected(vault.error().within("secrets"));
+    vault_ = *std::move(vault);
+    auto wanted = wanted_options(settings_);
+    if (!wanted) co_return std::unexpected(wanted.error());
+    auto fleet = co_await control::open_fleet(io_.get_executor(), *std::move(wanted),
                                               flags_.launcher_socket, *store_);
     if (!fleet) co_return std::unexpected(fleet.error());
     fleet_ = std::move(*fleet);
+    if (auto opened = open_host_port(); !opened) co_return opened;
     if (auto made = co_await first_token(); !made) co_return made;
     rest::DoorOptions options;
     options.hosts = host_rules(settings_, bound_);
@@ -148,6 +154,21 @@ class ServerLife {
     notify("READY=1\nSTATUS=" + line);
   }
 
+  Result<void> open_host_port() {
+    if (!settings_.egress.host_port) return {};
+    policy::ListenAddress at = *settings_.egress.host_port;
+    at.port = TRY_IN("egress.host_port", fleet_->serve_host_port(at.host, at.port));
+    log_.say(LogLevel::Info, "a proxy for holders of a sandbox's token at " + url_of(at));
+    return {};
+  }
+
+  Result<control::FleetOptions> wanted_options(const policy::Settings& settings) const {
+    control::FleetOptions options = fleet_options(settings);
+    options.vault = vault_;
+    TRY(add_models(settings.egress, options));
+    return options;
+  }
+
   void watch_signals() {
     signals_.async_wait([this](const boost::system::error_code& error, int number) {
       if (error) return;
@@ -163,8 +184,13 @@ class ServerLife {
   void reload() {
     notify("RELOADING=1");
     const auto again = load_settings(flags_);
-    const auto taken = again ? fleet_->reload(fleet_options(*again))
-                             : Result<void>(std::unexpected(again.error()));
+    Result<void> taken;
+    if (again) {
+      auto wanted = wanted_options(*again);
+      taken = wanted ? fleet_->reload(*std::move(wanted)) : std::unexpected(wanted.error());
+    } else {
+      taken = std::unexpected(again.error());
+    }
     if (!taken) {
       log_.say(LogLevel::Error, "settings stay as they are: " + taken.error().message);
     } else {
@@ -230,6 +256,7 @@ class ServerLife {
   Loop io_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<control::Access> access_;
+  std::shared_ptr<control::Vault> vault_;
   std::unique_ptr<control::RunningFleet> fleet_;
   std::unique_ptr<rest::Door> door_;
   std::unique_ptr<http::Server> http_;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "egress/wire/ip_address.h"
 #include "sys/file.h"
 
 namespace caisson::server {
@@ -34,8 +35,8 @@ control::CreateWish profile_of(const policy::ProfileSettings& said) {
   wish.tools = said.tools;
   wish.limits = limits_of(said.limits);
   if (said.network) {
-    wish.network_mode = said.network->mode == policy::NetworkMode::None ? "none" : "allowlist";
-    wish.domain_allowlist = said.network->domain_allowlist;
+    wish.network.mode = said.network->mode == policy::NetworkMode::None ? "none" : "allowlist";
+    wish.network.domain_allowlist = said.network->domain_allowlist;
   }
   if (said.root) {
     wish.root = *said.root == policy::RootChoice::Writable ? engine::RootMode::Writable
@@ -96,6 +97,11 @@ control::FleetOptions fleet_options(const policy::Settings& settings) {
   options.audit_bytes_per_minute = static_cast<std::uint64_t>(settings.audit.tenant_mb_per_minute)
                                    << 20U;
   if (said.idle_seconds > 0) options.limits.idle_seconds = said.idle_seconds;
+  for (const policy::ListenAddress& server : settings.egress.dns_servers) {
+    if (const auto address = egress::IpAddress::parse(server.host))
+      options.name_servers.push_back({*address, server.port});
+  }
+  options.trust_store = settings.egress.trust_store;
   options.image = said.default_image;
   options.tools = said.tools;
   options.exec_timeout_seconds = said.exec_timeout_seconds;
@@ -103,6 +109,36 @@ control::FleetOptions fleet_options(const policy::Settings& settings) {
   for (const auto& [name, profile] : settings.profiles)
     options.profiles.emplace(name, profile_of(profile));
   return options;
+}
+
+Result<void> add_models(const policy::EgressSettings& settings, control::FleetOptions& options) {
+  using egress::Provider;
+  const std::pair<Provider, const policy::GatewaySettings*> all[] = {
+      {Provider::OpenAi, &settings.openai}, {Provider::Anthropic, &settings.anthropic}};
+  for (const auto& [provider, said] : all) {
+    if (!said->enabled()) continue;
+    options.models.push_back(
+        TRY_IN(provider == Provider::OpenAi ? "egress.openai" : "egress.anthropic",
+               egress::gateway_provider(provider, *said)));
+  }
+  options.prices = TRY_IN("egress.prices", egress::PriceTable::make(settings.prices));
+  for (const auto& [tenant, budget] : settings.budgets) {
+    egress::BudgetLimits limits;
+    limits.max_tokens = budget.max_tokens;
+    if (budget.max_cost_usd) limits.max_cost = egress::nano_usd(*budget.max_cost_usd);
+    options.budgets.emplace(tenant, limits);
+  }
+  return {};
+}
+
+control::VaultPaths vault_paths(const policy::Settings& settings) {
+  const std::string own = settings.server.state_dir + "/server";
+  const auto or_own = [&own](const std::string& said, const char* name) {
+    return said.empty() ? own + name : said;
+  };
+  return {or_own(settings.egress.secrets_file, "/secrets"),
+          or_own(settings.egress.secrets_key_file, "/secrets.key"), own + "/authorities.key",
+          or_own(settings.egress.jwt_secret_file, "/proxy-tokens.key")};
 }
 
 store::StoreOptions store_options(const policy::Settings& settings) {

@@ -35,6 +35,10 @@ struct ServerFlags {
 [[nodiscard]] Result<policy::Settings> load_settings(const ServerFlags& flags);
 
 [[nodiscard]] control::FleetOptions fleet_options(const policy::Settings& settings);
+// And the language models: an address of a provider that cannot be is refused by name.
+[[nodiscard]] Result<void> add_models(const policy::EgressSettings& settings,
+                                      control::FleetOptions& options);
+[[nodiscard]] control::VaultPaths vault_paths(const policy::Settings& settings);
 [[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);
 // `bound` are the addresses of the listeners, as they are.
 [[nodiscard]] rest::HostRules host_rules(const policy::Settings& settings,

@@ -83,6 +83,13 @@ Result<Permission> parse_permission(std::string_view text) {
   return parse_word("permission", kPermissionWords, text);
 }
 
+std::string to_string(const HeaderInjection& injection) {
+  std::string out = fmt::format("{{header: {}, secret: {}", in_quotes(injection.header),
+                                in_quotes(injection.secret));
+  if (!injection.prefix.empty()) out += ", prefix: " + in_quotes(injection.prefix);
+  return out + "}";
+}
+
 std::string to_string(const NetworkEgressRule& rule) {
   std::string out =
       fmt::format("{{domain: {}, ports: [{}], rate_limit_per_min: {}{}", in_quotes(rule.domain),
@@ -94,6 +101,12 @@ std::string to_string(const NetworkEgressRule& rule) {
   if (!rule.granted_addresses.empty()) {
     out += ", granted_addresses: " + list_of(rule.granted_addresses);
   }
+  std::string inject;
+  for (const HeaderInjection& one : rule.inject) {
+    inject += (inject.empty() ? "" : ", ") + to_string(one);
+  }
+  if (!inject.empty()) out += ", inject: [" + inject + "]";
+  if (rule.inspect) out += ", inspect: true";
   return out + "}";
 }
 

@@ -22,6 +22,10 @@ inline constexpr std::size_t kMethodBytesMax = 32;
 inline constexpr std::size_t kPathPrefixesPerRuleMax = 64;
 inline constexpr std::size_t kPathPrefixBytesMax = 1024;
 inline constexpr std::size_t kGrantedAddressesPerRuleMax = 16;
+inline constexpr std::size_t kInjectionsPerRuleMax = 8;
+inline constexpr std::size_t kHeaderNameBytesMax = 64;
+inline constexpr std::size_t kHeaderPrefixBytesMax = 64;
+inline constexpr std::size_t kSecretNameBytesMax = 64;
 inline constexpr std::size_t kWritablePathsMax = 64;
 inline constexpr std::size_t kPermissionsMax = 16;
 inline constexpr std::size_t kEnvAllowlistMax = 256;
@@ -57,6 +61,16 @@ enum class Permission : std::uint8_t {
 // it.
 enum class Apex : std::uint8_t { Excluded, Included };
 
+// A header that is added to a request, or replaced in it, outside of the guest and over verified
+// TLS only. The rule holds the secret's name; its value is in no policy.
+struct HeaderInjection {
+  std::string header;    // "Authorization"
+  std::string secret;    // the name it is kept under
+  std::string prefix{};  // "Bearer "
+
+  friend bool operator==(const HeaderInjection&, const HeaderInjection&) = default;
+};
+
 struct NetworkEgressRule {
   std::string domain;                // canonical: an exact name, or "*." and a name
   std::vector<std::uint16_t> ports;  // empty: every port
@@ -68,6 +82,12 @@ struct NetworkEgressRule {
   std::int64_t max_bytes = 0;                // both ways, for the sandbox's life; 0: no limit
   // Addresses that are not public and that this name, an exact one, may nevertheless have.
   std::vector<std::string> granted_addresses{};
+  // Either of them makes us the TLS server that the guest talks to, with an authority of its own
+  // sandbox: then methods and paths count inside TLS, too.
+  std::vector<HeaderInjection> inject{};
+  bool inspect = false;
+
+  [[nodiscard]] bool intercepts() const noexcept { return inspect || !inject.empty(); }
 
   friend bool operator==(const NetworkEgressRule&, const NetworkEgressRule&) = default;
 };
@@ -106,6 +126,7 @@ struct CapabilityDeclaration {
 [[nodiscard]] std::string_view to_string(SandboxTier tier) noexcept;
 [[nodiscard]] std::string_view to_string(FilesystemMode mode) noexcept;
 [[nodiscard]] std::string_view to_string(Permission permission) noexcept;
+[[nodiscard]] std::string to_string(const HeaderInjection& injection);
 [[nodiscard]] std::string to_string(const NetworkEgressRule& rule);
 [[nodiscard]] std::string to_string(const FilesystemConfig& config);
 [[nodiscard]] std::string to_string(const ResourceLimits& limits);

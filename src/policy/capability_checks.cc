@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "policy/capability.h"
-#include "policy/host_name.h"
 #include "policy/lexical_path.h"
+#include "policy/rule_checks.h"
 #include "policy/wording.h"
 
 namespace caisson::policy {
@@ -47,52 +47,6 @@ namespace {
 Result<void> check_count(std::size_t count, std::size_t max) {
   if (count <= max) return {};
   return failure(Errc::InvalidArgument, fmt::format("has {} entries, at most {}", count, max));
-}
-
-Result<void> check_method(std::string_view method) {
-  // Methods are case-sensitive, and those in use are upper case: "get" would match nothing.
-  bool good = !method.empty() && method.size() <= kMethodBytesMax;
-  for (const char c : method) good = good && ((c >= 'A' && c <= 'Z') || c == '-' || c == '_');
-  if (good) return {};
-  return failure(Errc::InvalidArgument,
-                 fmt::format("{} is not an HTTP method: capital letters", in_quotes(method)));
-}
-
-Result<void> check_path_prefix(std::string_view prefix) {
-  bool good = prefix.starts_with('/') && prefix.size() <= kPathPrefixBytesMax;
-  for (const char c : prefix) good = good && c > ' ' && c < 0x7f;
-  good = good && prefix.find_first_of("?#%\\;") == std::string_view::npos &&
-         prefix.find("//") == std::string_view::npos &&
-         prefix.find("/./") == std::string_view::npos &&
-         prefix.find("/../") == std::string_view::npos && !prefix.ends_with("/.") &&
-         !prefix.ends_with("/..");
-  if (good) return {};
-  return failure(Errc::InvalidArgument,
-                 fmt::format("{} is not the beginning of a path: '/' and plain segments, without "
-                             "escapes, dots alone, '?' or '#'",
-                             in_quotes(prefix)));
-}
-
-// What an address is, and whether it may be granted, the egress rooms say.
-Result<void> check_rule_details(const NetworkEgressRule& rule) {
-  TRY_IN("methods", check_count(rule.methods.size(), kMethodsPerRuleMax));
-  for (const std::string& method : rule.methods) TRY_IN("methods", check_method(method));
-  TRY_IN("path_prefixes", check_count(rule.path_prefixes.size(), kPathPrefixesPerRuleMax));
-  for (const std::string& prefix : rule.path_prefixes) {
-    TRY_IN("path_prefixes", check_path_prefix(prefix));
-  }
-  TRY_IN("max_bytes", check_whole(rule.max_bytes, 0, kEgressBytesMax));
-  TRY_IN("granted_addresses",
-         check_count(rule.granted_addresses.size(), kGrantedAddressesPerRuleMax));
-  return {};
-}
-
-Result<void> check_rule(NetworkEgressRule& rule) {
-  rule.domain = TRY_IN("domain", canonical_rule_domain(rule.domain));
-  TRY_IN("ports", check_count(rule.ports.size(), kPortsPerRuleMax));
-  for (const std::uint16_t port : rule.ports) TRY_IN("ports", check_whole(port, 1, kPortMax));
-  TRY_IN("rate_limit_per_min", check_whole(rule.rate_limit_per_min, 1, kRateLimitPerMinMax));
-  return check_rule_details(rule);
 }
 
 Result<void> check_limits(const ResourceLimits& limits) {

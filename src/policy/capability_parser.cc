@@ -12,6 +12,7 @@
 
 #include "policy/host_name.h"
 #include "policy/lexical_path.h"
+#include "policy/rule_checks.h"
 #include "policy/wording.h"
 #include "policy/yaml_tree.h"
 
@@ -114,6 +115,29 @@ Result<double> read_fraction(const YamlNode& node, std::string_view path, double
   return placed(node, path, check_fraction(value, max));
 }
 
+Result<bool> read_truth(const YamlNode& node, std::string_view path) {
+  if (node.kind == YamlNode::Kind::Scalar && node.plain) {
+    if (node.text == "true") return true;
+    if (node.text == "false") return false;
+    return invalid_at(
+        node.at, fmt::format("{} must be true or false, found {}", path, in_quotes(node.text)));
+  }
+  return wrong_type(node, path, "true or false");
+}
+
+// A list of texts, each judged by `check`.
+Result<std::vector<std::string>> read_texts(const YamlNode& node, std::string_view path,
+                                            std::size_t max,
+                                            Result<std::string> (*check)(std::string_view)) {
+  TRY(require_list(node, path, max));
+  std::vector<std::string> out;
+  for (const YamlNode& item : node.items) {
+    const std::string_view text = TRY(read_text(item, path));
+    out.push_back(TRY(placed(item, path, check(text))));
+  }
+  return out;
+}
+
 // --- network_egress_rules ---
 
 Result<void> read_domain(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
@@ -136,10 +160,78 @@ Result<void> read_rate(const YamlNode& node, std::string_view path, NetworkEgres
   return {};
 }
 
-constexpr std::array<Field<NetworkEgressRule>, 3> kRuleFields = {{
+Result<void> read_methods(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  rule.methods = TRY(read_texts(node, path, kMethodsPerRuleMax, check_method));
+  return {};
+}
+
+Result<void> read_prefixes(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  rule.path_prefixes = TRY(read_texts(node, path, kPathPrefixesPerRuleMax, check_path_prefix));
+  return {};
+}
+
+Result<void> read_bytes(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  rule.max_bytes = TRY(read_whole(node, path, 0, kEgressBytesMax));
+  return {};
+}
+
+Result<void> read_granted(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  rule.granted_addresses =
+      TRY(read_texts(node, path, kGrantedAddressesPerRuleMax, check_address_text));
+  return {};
+}
+
+constexpr std::array<Field<HeaderInjection>, 3> kInjectionFields = {{
+    {"header",
+     [](const YamlNode& node, std::string_view path, HeaderInjection& out) -> Result<void> {
+       const std::string_view text = TRY(read_text(node, path));
+       out.header = TRY(placed(node, path, check_header_name(text)));
+       return {};
+     }},
+    {"secret",
+     [](const YamlNode& node, std::string_view path, HeaderInjection& out) -> Result<void> {
+       const std::string_view text = TRY(read_text(node, path));
+       out.secret = TRY(placed(node, path, check_secret_name(text)));
+       return {};
+     }},
+    {"prefix",
+     [](const YamlNode& node, std::string_view path, HeaderInjection& out) -> Result<void> {
+       const std::string_view text = TRY(read_text(node, path));
+       out.prefix = TRY(placed(node, path, check_header_prefix(text)));
+       return {};
+     }},
+}};
+
+Result<void> read_inject(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  TRY(require_list(node, path, kInjectionsPerRuleMax));
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const YamlNode& item = node.items[i];
+    const std::string where = fmt::format("{}[{}]", path, i);
+    HeaderInjection one;
+    TRY(read_fields(item, where, kInjectionFields, one));
+    if (one.header.empty()) return invalid_at(item.at, where + " has no header");
+    if (one.secret.empty()) return invalid_at(item.at, where + " has no secret");
+    rule.inject.push_back(std::move(one));
+    TRY(placed(item, path, check_injections(rule.inject)));
+  }
+  return {};
+}
+
+Result<void> read_inspect(const YamlNode& node, std::string_view path, NetworkEgressRule& rule) {
+  rule.inspect = TRY(read_truth(node, path));
+  return {};
+}
+
+constexpr std::array<Field<NetworkEgressRule>, 9> kRuleFields = {{
     {"domain", read_domain},
     {"ports", read_ports},
     {"rate_limit_per_min", read_rate},
+    {"methods", read_methods},
+    {"path_prefixes", read_prefixes},
+    {"max_bytes", read_bytes},
+    {"granted_addresses", read_granted},
+    {"inject", read_inject},
+    {"inspect", read_inspect},
 }};
 
 Result<void> read_rules(const YamlNode& node, std::string_view path, CapabilityDeclaration& out) {
@@ -150,6 +242,13 @@ Result<void> read_rules(const YamlNode& node, std::string_view path, CapabilityD
     NetworkEgressRule rule;
     TRY(read_fields(item, where, kRuleFields, rule));
     if (rule.domain.empty()) return invalid_at(item.at, where + " has no domain");
+    // Whoever owns a zone chooses the names below it, and could give each of them such an address.
+    if (!rule.granted_addresses.empty() && rule.domain.starts_with("*.")) {
+      return invalid_at(item.at,
+                        fmt::format("{}.granted_addresses: addresses are granted to one name, not "
+                                    "to {}; name it",
+                                    where, in_quotes(rule.domain)));
+    }
     out.network_egress_rules.push_back(std::move(rule));
   }
   return {};

@@ -22,6 +22,18 @@ json::array strings(const std::vector<std::string>& texts) {
   return out;
 }
 
+json::array injections(const std::vector<HeaderInjection>& inject) {
+  json::array out;
+  for (const HeaderInjection& one : inject) {
+    json::object item;
+    item["header"] = view(one.header);
+    item["secret"] = view(one.secret);
+    if (!one.prefix.empty()) item["prefix"] = view(one.prefix);
+    out.emplace_back(std::move(item));
+  }
+  return out;
+}
+
 json::object rule_value(const NetworkEgressRule& rule) {
   json::array ports;
   for (const std::uint16_t port : rule.ports) ports.emplace_back(port);
@@ -35,6 +47,8 @@ json::object rule_value(const NetworkEgressRule& rule) {
   if (!rule.granted_addresses.empty()) {
     out["granted_addresses"] = strings(rule.granted_addresses);
   }
+  if (!rule.inject.empty()) out["inject"] = injections(rule.inject);
+  if (rule.inspect) out["inspect"] = true;
   return out;
 }
 

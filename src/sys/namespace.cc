@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -105,6 +106,13 @@ void PendingNamespace::Helper::main(void* argument) noexcept {
   // Who died before that line sends no signal any more. We would stay for good, and with our copy
   // of his socket nobody would see that he is gone.
   if (::getppid() != helper.parent) ::_exit(0);
+  // It may stay for long, and what else is open belongs to somebody: a copy of a listener, kept
+  // here, would hold its port for good.
+  const auto [low, high] = std::minmax(helper.go, helper.report);
+  if (low > 0) (void)raw::close_range(0, static_cast<unsigned>(low) - 1, 0);
+  if (high > low + 1)
+    (void)raw::close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
+  (void)raw::close_range(static_cast<unsigned>(high) + 1, ~0U, 0);
   char word = kFailed;
   if (::read(helper.go, &word, 1) == 1) word = prepare(helper.preparation) ? kDone : kFailed;
   (void)!::write(helper.report, &word, 1);
@@ -129,6 +137,18 @@ Result<void> PendingNamespace::launch(std::uint64_t flags) {
   go_ = std::move(go.write);
   report_ = std::move(report.read);
   return {};
+}
+
+Result<NetworkNamespaceVisit> NetworkNamespaceVisit::begin(int target) {
+  UniqueFd own = TRY(open_at(AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY));
+  if (::setns(target, CLONE_NEWNET) == 0) return NetworkNamespaceVisit(std::move(own));
+  const int reason = errno;
+  if (reason == ESRCH) return failure(Errc::Gone, "the sandbox has ended");
+  return sys_failure("enter the sandbox's network", reason);
+}
+
+NetworkNamespaceVisit::~NetworkNamespaceVisit() {
+  if (own_) CAISSON_ASSERT(::setns(own_.get(), CLONE_NEWNET) == 0);
 }
 
 Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups) {

@@ -93,6 +93,23 @@ class MountNamespaceVisit {
   bool inside_ = false;
 };
 
+// While it lives the calling thread makes its sockets in another network.
+class NetworkNamespaceVisit {
+ public:
+  // `target` is a network namespace's descriptor, or a pidfd; Gone when nobody is behind it.
+  [[nodiscard]] static Result<NetworkNamespaceVisit> begin(int target);
+  NetworkNamespaceVisit(NetworkNamespaceVisit&&) noexcept = default;
+  NetworkNamespaceVisit& operator=(NetworkNamespaceVisit&&) = delete;
+  NetworkNamespaceVisit(const NetworkNamespaceVisit&) = delete;
+  NetworkNamespaceVisit& operator=(const NetworkNamespaceVisit&) = delete;
+  // Staying would put whatever is made next into one tenant's network: better no process than that.
+  ~NetworkNamespaceVisit();
+
+ private:
+  explicit NetworkNamespaceVisit(UniqueFd own) noexcept : own_(std::move(own)) {}
+  UniqueFd own_;
+};
+
 // Writes a user namespace's maps for a process, "uid_map" and "gid_map".
 [[nodiscard]] Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups);
 

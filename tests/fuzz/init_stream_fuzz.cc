@@ -46,6 +46,13 @@ void check_op(wire::Bytes payload) {
   require(inside(view.path, payload) && inside(view.path2, payload));
   require(view.path.size >= 1 && view.path.size <= wire::kPathMax &&
           view.path2.size <= wire::kPathMax);
+  const bool socket = (view.body.flags & wire::kOpSocket) != 0;
+  require(!socket || view.body.op == static_cast<std::uint32_t>(wire::OpKind::Write));
+}
+
+void check_commit(wire::Bytes payload) {
+  wire::CommitBody body{};
+  require(wire::parse_exact(payload, body));
 }
 
 }  // namespace
@@ -60,6 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const wire::Bytes payload{left.data + sizeof(header), header.size};
     if (header.kind == static_cast<std::uint16_t>(wire::Kind::Start)) check_start(payload);
     if (header.kind == static_cast<std::uint16_t>(wire::Kind::Op)) check_op(payload);
+    if (header.kind == static_cast<std::uint16_t>(wire::Kind::Commit)) check_commit(payload);
     left = {payload.data + payload.size, left.size - sizeof(header) - payload.size};
   }
   // The same bytes without a frame around them: the checks do not lean on the frame's.

@@ -75,9 +75,18 @@ TEST(Library, MistakesAreTypedErrors) {
   CapabilityDeclaration elsewhere;
   elsewhere.sandbox_tier = policy::SandboxTier::Microvm;
   EXPECT_EQ(manager().create_sandbox(elsewhere).error().code, Errc::Unsupported);
-  CapabilityDeclaration networked;
-  networked.network_egress_rules.push_back({"example.com", {}});
-  EXPECT_EQ(manager().create_sandbox(networked).error().code, Errc::Unsupported);
+}
+
+TEST(Library, RulesGiveAWayOutAndNothingElse) {
+  const Made made(
+      capability("network_egress_rules: [{domain: example.com}]\n"
+                 "permissions: [spawn_subprocess]\n"));
+  const auto result = manager().execute(
+      made.id(),
+      {"/bin/sh", "-c", "curl -s http://elsewhere.test/ | head -1; getent hosts example.com"});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->out.starts_with("Host not allowed: elsewhere.test\n")) << result->out;
+  EXPECT_NE(result->out.find("fd63:6169:7373:6f6e::100"), std::string::npos) << result->out;
 }
 
 TEST(Library, OptionsOfACommand) {

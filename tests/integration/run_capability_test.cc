@@ -114,11 +114,21 @@ TEST_F(Capability, LimitsOfTheFileHold) {
       << grown.err;
 }
 
-TEST_F(Capability, EgressRulesAreRefusedNotIgnored) {
-  const Finished end = sh("network_egress_rules: [{domain: example.com}]\n", "true");
-  EXPECT_EQ(end.status, 125);
-  EXPECT_TRUE(end.err.starts_with("caisson run: network_egress_rules")) << end.err;
-  EXPECT_NE(end.err.find("'example.com' cannot be allowed"), std::string::npos) << end.err;
+TEST_F(Capability, EgressRulesHoldAndWhatTheyDoNotAllowIsTold) {
+  const Finished end = sh("network_egress_rules: [{domain: example.com}]\n",
+                          "curl -sS http://elsewhere.test/ | head -1");
+  EXPECT_EQ(end.status, 0) << end.err;
+  EXPECT_EQ(end.out, "Host not allowed: elsewhere.test\n");
+  EXPECT_NE(end.err.find("[sandbox] network: denied: elsewhere.test:80"), std::string::npos)
+      << end.err;
+}
+
+TEST_F(Capability, ARuleWhoseSecretIsMissingIsRefusedNotIgnored) {
+  const Finished end =
+      sh("network_egress_rules: [{domain: example.com, inject: [{header: A, secret: key}]}]\n",
+         "true");
+  EXPECT_EQ(end.status, 2);
+  EXPECT_NE(end.err.find("needs the secret 'key'"), std::string::npos) << end.err;
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// Leaves a process behind that is never the same for long: each starts the next and ends. Ends itself when that has gone
-// through a hundred hands.
+// Leaves a process behind that is never the same for long: each starts the next and ends. Ends
+// itself when that has gone through a hundred hands.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +15,8 @@ static int hop(void* unused) {
   const int now = ++g_hops;
   if (now == kHops) (void)!write(g_ready, "r", 1);
   // The next one has the other stack: ours is in use until we are gone.
-  while (clone(hop, g_stacks[now % 2] + kStackBytes, CLONE_VM | CLONE_FILES | CLONE_FS, unused) < 0) {
+  while (clone(hop, g_stacks[now % 2] + kStackBytes, CLONE_VM | CLONE_FILES | CLONE_FS, unused) <
+         0) {
   }
   _exit(0);
 }

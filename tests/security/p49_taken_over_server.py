@@ -10,9 +10,9 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 2
-(HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, STOP,
- ENDED) = range(1, 15)
+VERSION = 4
+(HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE,
+ STOP, ENDED) = range(1, 16)
 MIB = 1 << 20
 
 
@@ -46,12 +46,14 @@ def limits(memory=64 * MIB, processes=32, cpu=500, disk=16 * MIB):
     return struct.pack("<QIIQQQQI", memory, processes, cpu, 0, 60_000_000, disk, 1000, 256)
 
 
-def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000, profile=0):
+def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000, profile=0,
+           trust=""):
     return b"".join([
         string(box), string(hostname), bytes([0, 0, 0]),
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
-        bounds or limits(), struct.pack("<IIIB", uid, gid, profile, 1)])
+        bounds or limits(), struct.pack("<IIIBBI", uid, gid, profile, 1, 0, 0),
+        string(trust), string("")])
 
 
 class Launcher:
@@ -184,6 +186,11 @@ class TakenOverServer(Attack):
         self.refused(LAUNCH, launch(folders=[("/mnt", 2)]))  # promised and not sent
         self.refused(LAUNCH, launch(), open_folders=["/usr"])  # sent and not named
 
+    def test_what_a_sandbox_trusts_is_certificates_and_nothing_else(self):
+        begin, end = "-----BEGIN CERTIFICATE-----\n", "-----END CERTIFICATE-----\n"
+        for trust in ("x", "/etc/shadow", begin + "$(id)\n" + end, begin + "AA==\n" + end + "#\n", "\n" + begin + end):
+            self.refused(LAUNCH, launch(trust=trust), "trust")
+
     def test_no_filter_is_relaxed_unless_root_says_so(self):
         """The bit that lets processes of a sandbox trace each other."""
         debug, no_spawn = 1, 2
@@ -243,10 +250,10 @@ class TakenOverServer(Attack):
                 self.refused(kind, string(box))
 
     def test_unknown_kinds_and_versions_are_refused(self):
-        for kind in (0, ENDED, 15, 99, 2**31, 2**32 - 1):
+        for kind in (0, ENDED, 16, 99, 2**31, 2**32 - 1):
             self.refused(kind)
             self.refused(kind, string("a" * 26))
-        for version in (0, 1, 3, 2**32 - 1):
+        for version in (0, 1, 2, 3, 5, 2**32 - 1):
             for kind in (LAUNCH, STOP, WATCH, LIST):
                 self.refused(kind, launch() if kind == LAUNCH else b"", version=version)
 

@@ -10,11 +10,12 @@ namespace caisson::rest {
 
 namespace json = boost::json;
 
-awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWriter& writer) {
+awaitable<Result<control::ByteWriter::Written>> pour(Call& call, control::ByteWriter& writer,
+                                                     std::size_t way_bytes) {
   // A small upload needs no more than it is long.
   const std::uint64_t length = call.request().content_length.value_or(kUploadPieceBytes);
   const std::size_t bytes = std::clamp<std::uint64_t>(length, 1, kUploadPieceBytes);
-  if (auto room = co_await call.hold().resize(bytes); !room) {
+  if (auto room = co_await call.hold().resize(bytes + way_bytes); !room) {
     co_return std::unexpected(room.error());
   }
   std::vector<std::byte> piece(bytes);
@@ -53,7 +54,7 @@ awaitable<Result<void>> upload_archive(Call& call) {
   if (!path) co_return std::unexpected(path.error());
   auto writer = co_await call.fleet().tar_in(call.caller, call.id(), *path);
   if (!writer) co_return std::unexpected(writer.error());
-  const auto written = co_await pour(call, **writer);
+  const auto written = co_await pour(call, **writer, 0);
   if (!written) co_return std::unexpected(written.error());
   json::object body;
   body["path"] = valid_utf8(*path);

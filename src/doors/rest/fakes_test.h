@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "doors/rest/collected_test.h"
+#include "doors/rest/fake_streams_test.h"
 #include "doors/rest/rest.h"
 #include "guest/protocol/protocol.h"
 #include "http/field.h"
@@ -24,17 +25,6 @@ namespace caisson::rest::fake {
 namespace asio = boost::asio;
 namespace json = boost::json;
 using control::Caller;
-
-inline const std::string kId(26, 'a');
-inline const std::string kForeignId(26, 'b');
-
-// Until cancelled.
-inline awaitable<void> for_ever() {
-  asio::steady_timer never(co_await asio::this_coro::executor,
-                           asio::steady_timer::time_point::max());
-  boost::system::error_code ec;
-  co_await never.async_wait(asio::redirect_error(asio::use_awaitable, ec));
-}
 
 class Socket final : public http::WebSocket {
  public:
@@ -154,84 +144,6 @@ class Exchange final : public http::Exchange {
 
  private:
   std::size_t taken_ = 0;
-};
-
-class Output final : public control::OutputStream {
- public:
-  explicit Output(std::deque<Item> items, bool ends) : items_(std::move(items)), ends_(ends) {}
-  awaitable<Result<Item>> next() override {
-    if (items_.empty()) {
-      if (!ends_) co_await for_ever();
-      co_return failure(Errc::Gone, "the sandbox has ended");
-    }
-    Item item = std::move(items_.front());
-    items_.pop_front();
-    co_return item;
-  }
-
- private:
-  std::deque<Item> items_;
-  bool ends_;
-};
-
-class Reader final : public control::ByteReader {
- public:
-  explicit Reader(std::string content) : content_(std::move(content)) {}
-  awaitable<Result<std::span<const std::byte>>> next() override {
-    const auto piece =
-        std::span(content_).subspan(at_, std::min<std::size_t>(3, content_.size() - at_));
-    at_ += piece.size();
-    co_return std::as_bytes(piece);
-  }
-
- private:
-  std::string content_;
-  std::size_t at_ = 0;
-};
-
-class Writer final : public control::ByteWriter {
- public:
-  explicit Writer(std::string& into) : into_(into) {}
-  awaitable<Result<void>> write(std::span<const std::byte> bytes) override {
-    pending_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    co_return Result<void>{};
-  }
-  awaitable<Result<Written>> finish() override {
-    into_ = pending_;
-    co_return Written{pending_.size(), 1};
-  }
-
- private:
-  std::string& into_;
-  std::string pending_;
-};
-
-class Events final : public control::EventStream {
- public:
-  awaitable<Result<control::Event>> next() override {
-    if (++count_ > 1) co_return failure(Errc::Gone, "the server ends");
-    control::Event event;
-    event.sequence = 12;
-    event.type = "sandbox.created";
-    event.sandbox = kId;
-    co_return event;
-  }
-
- private:
-  int count_ = 0;
-};
-
-class Watch final : public control::WatchStream {
- public:
-  awaitable<Result<engine::WatchEvent>> next() override {
-    if (++count_ > 2) co_return failure(Errc::Gone, "the sandbox has ended");
-    engine::WatchEvent event;
-    if (count_ == 2) event = {wire::kEventCreated, 0, "evil\nevent: exit\ndata: {}"};
-    co_return event;
-  }
-
- private:
-  int count_ = 0;
 };
 
 // Knows kId only. What it was asked for is in `calls`.
@@ -427,6 +339,27 @@ class Fleet final : public control::Fleet {
                                                      control::LimitWish) override {
     CAISSON_FAKE("limits");
     co_return view();
+  }
+  awaitable<Result<control::SandboxView>> set_network(const Caller&, std::string id,
+                                                      control::NetworkWish) override {
+    CAISSON_FAKE("network");
+    co_return view();
+  }
+  awaitable<Result<void>> put_secret(const Caller&, std::string id, std::string value) override {
+    CAISSON_FAKE("put_secret " + value);
+    co_return Result<void>{};
+  }
+  Result<std::vector<std::string>> secret_names(const Caller&) override {
+    return std::vector<std::string>{"a", "b"};
+  }
+  awaitable<Result<control::UsageView>> record_usage(const Caller&, std::string id,
+                                                     control::UsageWish) override {
+    CAISSON_FAKE("record_usage");
+    co_return control::UsageView{};
+  }
+  awaitable<Result<void>> remove_secret(const Caller&, std::string id) override {
+    CAISSON_FAKE("remove_secret");
+    co_return Result<void>{};
   }
   awaitable<Result<control::UsageView>> usage(const Caller&, std::string id) override {
     CAISSON_FAKE("usage");

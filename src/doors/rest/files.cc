@@ -49,6 +49,7 @@ Result<control::Fleet::WriteWish> write_wish(Call& call) {
   const http::Request& request = call.request();
   control::Fleet::WriteWish wish;
   wish.mode = TRY(mode_of(call));
+  wish.bulk = is_bulk(request);
   if (request.count("If-Match") > 0) wish.if_match = std::string(request.field("If-Match"));
   if (request.count("If-None-Match") > 0) {
     if (http::trim(request.field("If-None-Match")) != "*") {
@@ -105,7 +106,8 @@ awaitable<Result<void>> upload_file(Call& call) {
   }
   auto writer = co_await call.fleet().write_file(call.caller, call.id(), *path, std::move(*wish));
   if (!writer) co_return write_failure(call, writer.error());
-  auto written = co_await pour(call, **writer);
+  const std::size_t way = is_bulk(call.request()) ? kBulkWayBytes : 0;
+  auto written = co_await pour(call, **writer, way);
   if (!written) co_return write_failure(call, written.error());
   const auto now = co_await call.fleet().stat(call.caller, call.id(), *path, true);
   if (!now) co_return std::unexpected(now.error());

@@ -11,7 +11,9 @@ awaitable<Result<void>> list_sandboxes(Call& call);
 awaitable<Result<void>> get_sandbox(Call& call);
 awaitable<Result<void>> destroy_sandbox(Call& call);
 awaitable<Result<void>> set_limits(Call& call);
+awaitable<Result<void>> set_network(Call& call);
 awaitable<Result<void>> get_usage(Call& call);
+awaitable<Result<void>> record_usage(Call& call);
 awaitable<Result<void>> pause_sandbox(Call& call);
 awaitable<Result<void>> resume_sandbox(Call& call);
 // tools.cc
@@ -57,6 +59,10 @@ awaitable<Result<void>> verify_audit(Call& call);
 awaitable<Result<void>> create_token(Call& call);
 awaitable<Result<void>> list_tokens(Call& call);
 awaitable<Result<void>> revoke_token(Call& call);
+// secrets.cc
+awaitable<Result<void>> put_secret(Call& call);
+awaitable<Result<void>> list_secrets(Call& call);
+awaitable<Result<void>> remove_secret(Call& call);
 // server.cc
 awaitable<Result<void>> get_health(Call& call);
 awaitable<Result<void>> get_readiness(Call& call);

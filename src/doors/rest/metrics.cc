@@ -82,6 +82,16 @@ std::string fleet_metrics(const control::FleetCounters& fleet, const store::Stor
   one(out, "caisson_sandboxes_failed_total", "counter", "Creates that failed.", fleet.failed);
   one(out, "caisson_execs_total", "counter", "Commands started.", fleet.execs);
   one(out, "caisson_denied_total", "counter", "Calls that a policy denied.", fleet.denied);
+  one(out, "caisson_model_calls_total", "counter", "Calls of language models.", fleet.model_calls);
+  one(out, "caisson_model_tokens_total", "counter", "Tokens that they used.", fleet.model_tokens);
+  one(out, "caisson_egress_allowed_total", "counter", "Ways out that a rule allowed.",
+      fleet.egress_allowed);
+  one(out, "caisson_egress_denied_total", "counter", "Ways out that were refused.",
+      fleet.egress_denied);
+  one(out, "caisson_egress_bytes_up_total", "counter", "Bytes sent out of sandboxes.",
+      fleet.egress_bytes_up);
+  one(out, "caisson_egress_bytes_down_total", "counter", "Bytes let into sandboxes.",
+      fleet.egress_bytes_down);
   one(out, "caisson_login_failures_total", "counter", "Tokens that were refused.", login_failures);
   one(out, "caisson_streams_open", "gauge", "Event streams and WebSockets open now.", streams);
   one(out, "caisson_audit_rows_total", "counter", "Rows of the audit written.", store.rows);

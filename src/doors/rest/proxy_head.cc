@@ -6,23 +6,12 @@
 #include <array>
 
 #include "doors/rest/guard.h"
+#include "http/hop_fields.h"
 
 namespace caisson::rest {
 namespace {
 
 using http::same_name;
-
-constexpr std::array kHopByHop = {"connection",
-                                  "keep-alive",
-                                  "proxy-connection",
-                                  "proxy-authenticate",
-                                  "te",
-                                  "trailer",
-                                  "proxy-authorization",
-                                  "upgrade",
-                                  "transfer-encoding",
-                                  "http2-settings",
-                                  "content-length"};
 
 // A token or a cookie of ours would be a gift to the guest. What says where a request came from is
 // not for a client to say.
@@ -75,21 +64,6 @@ bool is_for_the_proxy(std::string_view name) {
   return std::ranges::any_of(kForTheProxy, [&](const char* own) { return has_prefix(name, own); });
 }
 
-// Fields that the sender named in Connection are about the connection, too.
-std::vector<std::string_view> connection_fields(const std::vector<http::Field>& fields) {
-  std::vector<std::string_view> names;
-  for (const auto& field : fields) {
-    if (!same_name(field.name, "connection")) continue;
-    for (const auto item : list_items(field.value)) names.push_back(item);
-  }
-  return names;
-}
-
-bool is_about_connection(const std::vector<std::string_view>& named, std::string_view name) {
-  return is_one_of(kHopByHop, name) ||
-         std::ranges::any_of(named, [&](std::string_view own) { return same_name(own, name); });
-}
-
 bool is_clean_target(std::string_view text) {
   return std::ranges::none_of(text, [](char c) {
     return static_cast<unsigned char>(c) <= 0x20U || static_cast<unsigned char>(c) == 0x7FU;
@@ -129,9 +103,9 @@ Result<std::string> upstream_head(const http::Request& request, const Upstream& 
   head += upstream.raw_tail.empty() ? std::string_view("/") : upstream.raw_tail;
   if (!request.query.empty()) head += '?' + request.query;
   head += fmt::format(" HTTP/1.1\r\nHost: localhost:{}\r\n", upstream.port);
-  const auto named = connection_fields(request.fields);
+  const http::HopFields hop(request.fields);
   for (const auto& field : request.fields) {
-    if (is_about_connection(named, field.name) || is_one_of(kNotForTheGuest, field.name) ||
+    if (hop.drops(field.name) || is_one_of(kNotForTheGuest, field.name) ||
         has_prefix(field.name, "x-forwarded-") || has_prefix(field.name, "sec-fetch-")) {
       continue;
     }
@@ -172,11 +146,11 @@ std::vector<http::Field> answer_fields(const std::vector<http::Field>& fields, s
     }
     out.push_back({std::string(name), std::move(value)});
   };
-  const auto named = connection_fields(fields);
+  const http::HopFields hop(fields);
   for (const auto& field : fields) {
     if (same_name(field.name, "location")) add("Location", moved(field.value, port, prefix));
     if (same_name(field.name, "content-security-policy")) add(field.name, field.value);
-    if (is_about_connection(named, field.name) || is_one_of(kNotForTheClient, field.name) ||
+    if (hop.drops(field.name) || is_one_of(kNotForTheClient, field.name) ||
         has_prefix(field.name, "access-control-") || is_for_the_proxy(field.name)) {
       continue;
     }

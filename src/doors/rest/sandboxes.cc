@@ -67,11 +67,31 @@ awaitable<Result<void>> set_limits(Call& call) {
   co_return co_await show(call, 200, std::move(view));
 }
 
+awaitable<Result<void>> set_network(Call& call) {
+  auto body = co_await read_json(call, Body::Required);
+  if (!body) co_return std::unexpected(body.error());
+  auto wish = network_wish(*body, "network");
+  if (!wish) co_return std::unexpected(wish.error());
+  auto view = co_await call.fleet().set_network(call.caller, call.id(), *std::move(wish));
+  co_return co_await show(call, 200, std::move(view));
+}
+
 awaitable<Result<void>> get_usage(Call& call) {
   auto usage = co_await call.fleet().usage(call.caller, call.id());
   if (!usage) co_return std::unexpected(usage.error());
   const json::object body = to_json(*usage);
   co_return co_await answer(call, 200, body);
+}
+
+awaitable<Result<void>> record_usage(Call& call) {
+  auto body = co_await read_json(call, Body::Required);
+  if (!body) co_return std::unexpected(body.error());
+  auto wish = usage_wish(*body);
+  if (!wish) co_return std::unexpected(wish.error());
+  auto usage = co_await call.fleet().record_usage(call.caller, call.id(), *wish);
+  if (!usage) co_return std::unexpected(usage.error());
+  const json::object out = to_json(*usage);
+  co_return co_await answer(call, 200, out);
 }
 
 awaitable<Result<void>> pause_sandbox(Call& call) {

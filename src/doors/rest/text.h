@@ -11,7 +11,6 @@ namespace caisson::rest {
 // At most `bytes_max` bytes, never half a character.
 [[nodiscard]] std::string_view cut_utf8(std::string_view text, std::size_t bytes_max) noexcept;
 
-
 // For a header: every byte but letters, digits and "-._~" as %XX (RFC 8187).
 [[nodiscard]] std::string percent_encode(std::string_view text);
 

@@ -104,6 +104,8 @@ json::object to_json(const control::SandboxView& view) {
                       {"quota", view.record.quota},
                       {"ids", view.record.ids},
                       {"network", view.record.network}};
+  json::object network{{"mode", view.network.empty() ? "none" : "allowlist"},
+                       {"rules", control::to_json(view.network)}};
   json::object labels;
   for (const auto& [name, value] : view.labels) labels[valid_utf8(name)] = valid_utf8(value);
   json::object filesystem;
@@ -122,11 +124,16 @@ json::object to_json(const control::SandboxView& view) {
                       {"labels", std::move(labels)},
                       {"created_at", store::to_rfc3339(view.created)},
                       {"expires_at", time_or_null(view.expires)},
+                      {"network", std::move(network)},
                       {"record", std::move(record)},
                       {"end_reason", view.end_reason}};
 }
 
 json::object to_json(const control::UsageView& view) {
+  json::object network{
+      {"connections", view.network.connections}, {"open", view.network.open},
+      {"allowed", view.network.allowed},         {"denied", view.network.denied},
+      {"bytes_up", view.network.bytes_up},       {"bytes_down", view.network.bytes_down}};
   return json::object{{"cpu_seconds", static_cast<double>(view.usage.cpu_time_us) / 1e6},
                       {"memory_bytes", view.usage.memory_bytes},
                       {"memory_peak_bytes", view.usage.memory_peak_bytes},
@@ -135,7 +142,10 @@ json::object to_json(const control::UsageView& view) {
                       {"io_read_bytes", view.usage.io_read_bytes},
                       {"io_write_bytes", view.usage.io_write_bytes},
                       {"wall_seconds", view.wall_seconds},
-                      {"execs", view.execs}};
+                      {"execs", view.execs},
+                      {"tokens", view.tokens},
+                      {"cost_usd", view.cost_usd},
+                      {"network", std::move(network)}};
 }
 
 json::object to_json(const control::ProcessView& view) {

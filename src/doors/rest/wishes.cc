@@ -4,8 +4,10 @@
 
 #include <csignal>
 #include <cstring>
+#include <limits>
 
 #include "base/base64.h"
+#include "control/sandbox_spec.h"
 #include "doors/rest/call.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/text.h"
@@ -63,11 +65,12 @@ std::optional<std::string> workdir(Fields& fields) {
 void read_network(Fields& fields, control::CreateWish& wish) {
   const auto* network = fields.object("network");
   if (network == nullptr) return;
-  Fields inner(*network, "network");
-  wish.network_mode = inner.choice("mode", {"none", "allowlist"});
-  wish.domain_allowlist =
-      inner.texts("domain_allowlist", 1024, {1, 253, false}).value_or(std::vector<std::string>{});
-  fields.adopt(inner.finish());
+  auto inner = network_wish(*network, "network");
+  if (inner) {
+    wish.network = *std::move(inner);
+  } else {
+    fields.adopt(std::unexpected(inner.error()));
+  }
 }
 
 void read_filesystem(Fields& fields, control::CreateWish& wish) {
@@ -147,6 +150,49 @@ Result<control::LimitWish> limit_wish(const json::object& body, std::string pref
   return wish;
 }
 
+Result<control::NetworkWish> network_wish(const json::object& body, std::string prefix) {
+  Fields fields(body, prefix);
+  control::NetworkWish wish;
+  wish.mode = fields.choice("mode", {"none", "allowlist"});
+  wish.domain_allowlist =
+      fields.texts("domain_allowlist", 1024, {1, 253, false}).value_or(std::vector<std::string>{});
+  if (const json::value* rules = fields.any("rules"); rules != nullptr && !rules->is_null()) {
+    auto read = control::read_rules(*rules, fields.path("rules"));
+    if (read) {
+      wish.rules = *std::move(read);
+    } else {
+      fields.adopt(std::unexpected(read.error()));
+    }
+  }
+  wish.token = fields.boolean("token");
+  TRY(fields.finish());
+  return wish;
+}
+
+namespace {
+
+Result<control::BudgetWish> budget_wish(const json::object& body) {
+  Fields fields(body, "budget");
+  control::BudgetWish wish;
+  wish.max_tokens = fields.integer("max_tokens", 0, std::numeric_limits<std::int64_t>::max());
+  wish.max_cost_usd = fields.number("max_cost_usd", 0, control::kBudgetUsdMax);
+  if (const auto choice = fields.choice("on_exceed", {"refuse", "stop"}))
+    wish.stop = *choice == "stop";
+  TRY(fields.finish());
+  return wish;
+}
+
+}  // namespace
+
+Result<control::UsageWish> usage_wish(const json::object& body) {
+  Fields fields(body);
+  control::UsageWish wish;
+  wish.tokens = fields.integer("tokens", 0, std::numeric_limits<std::int64_t>::max()).value_or(0);
+  wish.cost_usd = fields.number("cost_usd", 0, control::kBudgetUsdMax).value_or(0);
+  TRY(fields.finish());
+  return wish;
+}
+
 Result<control::CreateWish> create_wish(const json::object& body) {
   Fields fields(body);
   control::CreateWish wish;
@@ -165,6 +211,14 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   for (auto& [name, value] :
        fields.pairs("labels", control::kLabelsMax, {1, 128, false}, {0, 1024, false})) {
     wish.labels.emplace(std::move(name), std::move(value));
+  }
+  if (const auto* budget = fields.object("budget")) {
+    auto inner = budget_wish(*budget);
+    if (inner) {
+      wish.budget = *inner;
+    } else {
+      fields.adopt(std::unexpected(inner.error()));
+    }
   }
   if (const auto* limits = fields.object("resource_limits")) {
     auto inner = limit_wish(*limits, "resource_limits");

@@ -17,9 +17,14 @@ inline constexpr double kCommandSecondsMax = 604'800;
 inline constexpr std::int64_t kTerminalSideMax = 1000;
 inline constexpr std::size_t kToolsMax = 64;
 
+// Where a sandbox may go: as part of a create, or alone.
+[[nodiscard]] Result<control::NetworkWish> network_wish(const boost::json::object& body,
+                                                        std::string prefix);
 [[nodiscard]] Result<control::CreateWish> create_wish(const boost::json::object& body);
 [[nodiscard]] Result<control::LimitWish> limit_wish(const boost::json::object& body,
                                                     std::string prefix = {});
+
+[[nodiscard]] Result<control::UsageWish> usage_wish(const boost::json::object& body);
 
 struct ExecBody {
   control::ExecWish wish;

@@ -33,13 +33,14 @@ bool begins_with(std::string_view path, std::string_view prefix) {
 
 // Why a rule whose name and port fit does not, or Allowed.
 Reason fault_of_http(const policy::NetworkEgressRule& rule, const Request& request) {
-  if (rule.methods.empty() && rule.path_prefixes.empty()) return Reason::Allowed;
+  if (rule.methods.empty() && rule.path_prefixes.empty() && !rule.intercepts())
+    return Reason::Allowed;
   const auto* http = std::get_if<HttpSeen>(&request.first);
   if (http == nullptr) {
     // A connection that will be read is judged request by request; what was said on it must then be
-    // HTTP, and TLS is, once it is taken off.
+    // HTTP, and TLS is, once it is taken off, which only the rule can ask for.
     const bool may_come = std::holds_alternative<NothingSeen>(request.first) ||
-                          std::holds_alternative<TlsSeen>(request.first);
+                          (std::holds_alternative<TlsSeen>(request.first) && rule.intercepts());
     return request.sight == Sight::Readable && may_come ? Reason::Allowed : Reason::HttpNotSeen;
   }
   if (!rule.methods.empty() &&
@@ -84,6 +85,14 @@ Verdict match(const Request& request, const HostName& host, const Rules& rules) 
       continue;
     }
     const Reason fault = fault_of_http(rule, request);
+    if (fault == Reason::Allowed && !rule.inject.empty() && !request.verified &&
+        std::holds_alternative<HttpSeen>(request.first)) {
+      // Not the next rule: it would let the request go without what this one adds.
+      return deny(Reason::NeedsTls,
+                  fmt::format("{}: {} adds a secret, which goes by https only", target,
+                              rule_words(rules, i)),
+                  i);
+    }
     if (fault == Reason::Allowed) {
       return {Outcome::NeedAddresses,
               Reason::MoreIsNeeded,
@@ -198,6 +207,15 @@ std::optional<Verdict> judge_first_bytes(const FirstBytes& first, const HostName
 Verdict decide(const Request& request, const Rules& rules, const Resolved& resolved) {
   if (auto refused = judge_request(request)) return std::move(*refused);
   const auto& host = std::get<HostName>(request.host);
+  if (request.within) {
+    const auto names = [&](const policy::NetworkEgressRule& rule) {
+      return policy::matches_name(rule, host.text());
+    };
+    if (std::ranges::none_of(*request.within, names)) {
+      return deny(Reason::NoRuleForHost,
+                  fmt::format("{}: the token does not name this host", host.text()));
+    }
+  }
   Verdict verdict = match(request, host, rules);
   if (verdict.outcome == Outcome::Deny) return verdict;
   const std::size_t rule_index = *verdict.rule_index;

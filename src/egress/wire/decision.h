@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,6 +71,9 @@ struct Request {
   std::uint16_t port = 0;
   Sight sight = Sight::Opaque;
   FirstBytes first = NothingSeen{};
+  // Hosts that the caller's token allows, where it came with one: a rule must allow it as well.
+  std::shared_ptr<const std::vector<policy::NetworkEgressRule>> within{};
+  bool verified = false;  // TLS to the host, its certificate verified: a secret may go there
 };
 
 // Step 4, once the resolver was asked.
@@ -113,6 +117,10 @@ enum class Reason : std::uint8_t {
   HostField,
   RateLimited,
   BytesSpent,
+  NeedsTls,        // the rule adds a secret, and this is clear text
+  SecretMissing,   // the rule adds one that is not there
+  NotIntercepted,  // the rule looks into TLS, and that cannot be done here
+  NotRecorded,     // allowed, but the record of it cannot be kept
 };
 
 [[nodiscard]] std::string_view to_string(Outcome outcome) noexcept;

@@ -183,9 +183,53 @@ TEST(Decision, MethodsAndPathsWhereTheyAreSeen) {
   expect_denied(decide(to("a.example", 443, NothingSeen{}), limited, {}), Reason::HttpNotSeen);
   Request readable = to("a.example", 443, hello("a.example"));
   readable.sight = Sight::Readable;
-  EXPECT_TRUE(decide(readable, limited, kPublic).allowed());
+  expect_denied(decide(readable, limited, kPublic), Reason::HttpNotSeen);
   readable.first = OtherSeen{};
   expect_denied(decide(readable, limited, kPublic), Reason::HttpNotSeen);
+}
+
+TEST(Decision, RulesThatLookIntoTls) {
+  NetworkEgressRule inspected = rule("a.example", {});
+  inspected.inspect = true;
+  inspected.methods = {"GET"};
+  const Rules judged = rules({inspected});
+  Request request = to("a.example", 443, hello("a.example"));
+  expect_denied(decide(request, judged, kPublic), Reason::HttpNotSeen);  // nobody will read it
+  request.sight = Sight::Readable;
+  EXPECT_TRUE(decide(request, judged, kPublic).allowed());
+  request.first = OtherSeen{};
+  expect_denied(decide(request, judged, kPublic), Reason::HttpNotSeen);
+}
+
+TEST(Decision, ASecretGoesByVerifiedTlsOnly) {
+  NetworkEgressRule secret = rule("a.example", {});
+  secret.inject = {{"X-Key", "key", ""}};
+  // The second would let it pass without the secret: it is not asked.
+  const Rules judged = rules({secret, rule("a.example", {})});
+  Request request = to("a.example", 80, HttpSeen{"GET", "/", std::nullopt});
+  request.sight = Sight::Readable;
+  expect_denied(decide(request, judged, kPublic), Reason::NeedsTls);
+  request.verified = true;
+  const Verdict verdict = decide(request, judged, kPublic);
+  EXPECT_TRUE(verdict.allowed());
+  EXPECT_EQ(verdict.rule_index, 0U);
+}
+
+TEST(Decision, ATokenNarrowsAndNeverWidens) {
+  const Rules judged = rules({rule("a.example", {}), rule("b.example", {})});
+  const auto within = std::make_shared<std::vector<NetworkEgressRule>>();
+  within->push_back(rule("a.example", {}));
+  within->push_back(rule("c.example", {}));
+  const auto ask = [&](const char* host) {
+    Request request = to(host, 80, HttpSeen{"GET", "/", std::nullopt});
+    request.within = within;
+    return decide(request, judged, kPublic);
+  };
+  EXPECT_TRUE(ask("a.example").allowed());
+  expect_denied(ask("b.example"), Reason::NoRuleForHost);
+  expect_denied(ask("c.example"), Reason::NoRuleForHost);
+  within->clear();
+  expect_denied(ask("a.example"), Reason::NoRuleForHost);
 }
 
 TEST(Decision, TheFirstRuleThatFitsIsNamed) {

@@ -73,6 +73,14 @@ std::string_view to_string(Reason reason) noexcept {
       return "rate_limited";
     case Reason::BytesSpent:
       return "bytes_spent";
+    case Reason::NeedsTls:
+      return "needs_tls";
+    case Reason::SecretMissing:
+      return "secret_missing";
+    case Reason::NotIntercepted:
+      return "not_intercepted";
+    case Reason::NotRecorded:
+      return "not_recorded";
   }
   return "denied";
 }

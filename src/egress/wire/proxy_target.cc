@@ -101,7 +101,6 @@ TargetResult parse_connect_target(std::string_view text, PortRule rule) {
   auto authority = parse_authority(text);
   if (!authority) return std::unexpected(authority.error());
   if (!authority->port && rule == PortRule::Required) return refuse(TargetFault::PortMissing);
-  constexpr std::uint16_t kHttpsPort = 443;
   return ProxyTarget{std::move(authority->host), authority->port.value_or(kHttpsPort), {}};
 }
 

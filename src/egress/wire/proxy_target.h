@@ -19,6 +19,7 @@ namespace caisson::egress {
 
 inline constexpr std::size_t kTargetBytesMax = 8192;
 inline constexpr std::uint16_t kHttpPort = 80;
+inline constexpr std::uint16_t kHttpsPort = 443;
 
 enum class TargetFault : std::uint8_t {
   Empty,

@@ -1,16 +1,18 @@
 #include "egress/wire/synthetic.h"
 
+#include "policy/way_out.h"
+
 namespace caisson::egress {
 
 namespace {
 
-constexpr std::uint32_t kV4Base = (198U << 24) | (18U << 16);
-constexpr std::uint32_t kV4Size = 1U << 17;  // a /15
+constexpr std::uint32_t kV4Base = (std::uint32_t{policy::kSyntheticV4[0]} << 24U) |
+                                  (std::uint32_t{policy::kSyntheticV4[1]} << 16U);
+constexpr std::uint32_t kV4Size = 1U << (32 - policy::kSyntheticV4Bits);
 static_assert(kSyntheticFirst + kSyntheticNamesMax <= kV4Size);
 
-// A unique local prefix whose forty random bits are not random: it is never routed anywhere.
-constexpr IpAddress::V6 kV6Base = {0xfd, 'c', 'a', 'i', 's', 's', 'o', 'n'};
-constexpr std::size_t kV6PrefixBytes = 8;
+constexpr IpAddress::V6 kV6Base = policy::kSyntheticV6;
+constexpr std::size_t kV6PrefixBytes = policy::kSyntheticV6Bits / 8;
 
 // The offset in its range, of either family.
 std::optional<std::uint32_t> offset_of(const IpAddress& address) noexcept {

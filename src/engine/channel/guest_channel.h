@@ -33,8 +33,10 @@ namespace caisson::engine {
 
 using boost::asio::awaitable;
 
-inline constexpr std::uint32_t kWindowBytes = 256 * 1024;          // of one output stream
-inline constexpr std::uint32_t kTransferBytes = 512 * 1024;        // of one download or archive
+inline constexpr std::uint32_t kWindowBytes = 256 * 1024;    // of one output stream
+inline constexpr std::uint32_t kTransferBytes = 512 * 1024;  // of one download or archive
+// What lies between the server and the reader of a large upload, as the kernel counts it.
+inline constexpr std::uint32_t kUploadBytes = 1024 * 1024;
 inline constexpr std::size_t kListEntriesMax = 100'000;            // of one listing
 inline constexpr std::size_t kListBytesMax = 16UL * 1024 * 1024;   // whole paths and link targets
 inline constexpr std::size_t kWatchEventsMax = 4096;               // not yet taken by the caller
@@ -109,6 +111,8 @@ struct ChannelOptions {
   // This init has served somebody before: learn which processes it has, and clear away the execs
   // whose callers are gone.
   bool adopt = false;
+  // Descriptors may go beside the stream. Not where another kernel lies between.
+  bool passes_descriptors = true;
 };
 
 class GuestChannel {

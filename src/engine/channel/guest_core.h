@@ -6,6 +6,7 @@
 //   guest_process.cc    background processes: start, list, signal, input, forget
 //   guest_output.cc     many readers on the one attachment of a process
 //   guest_transfer.cc   files and archives
+//   guest_upload.cc     a large file into a sandbox, past init
 //
 // A Call stands in calls_ from its request to its answer, also when its caller has left: its id may
 // not be given out again before. Answers about a process carry the process's id and come in order,
@@ -160,6 +161,9 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
 
   // An operation that was sent; its Call answers.
   [[nodiscard]] Result<CallPtr> begin(const OpOptions& options);
+  // A Write with a socket of its own; nothing where that is not possible now.
+  [[nodiscard]] Result<std::unique_ptr<GuestWriter>> begin_upload(const OpOptions& options,
+                                                                  const std::string& what);
   // Until the call is done; an operation without progress for too long is cancelled.
   awaitable<Result<wire::DoneBody>> finish(CallPtr call, std::string what);
   awaitable<Result<wire::DoneBody>> simple(OpOptions options, std::string what);
@@ -234,5 +238,10 @@ class CallGuard {
 [[nodiscard]] OpOptions make_op(wire::OpKind kind, const GuestUser& user, std::string path,
                                 std::uint32_t flags = 0);
 [[nodiscard]] Error gone(const Error& why);
+// The error with the name of what failed before it; not of a sandbox that is gone.
+[[nodiscard]] Error named(const Error& error, std::string_view what);
+// What a stream waits for, or why it waits no longer.
+[[nodiscard]] awaitable<Result<void>> progress(GuestCore& core, Call& call,
+                                               const std::string& what);
 
 }  // namespace caisson::engine

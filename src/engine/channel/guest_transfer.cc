@@ -13,18 +13,6 @@ namespace {
 using wire::Kind;
 using wire::OpKind;
 
-Error named(const Error& error, std::string_view what) {
-  return error.code == Errc::Gone ? error : error.within(what);
-}
-
-// What a stream waits for, or why it waits no longer.
-awaitable<Result<void>> progress(GuestCore& core, Call& call, const std::string& what) {
-  const Wake wake = co_await call.wakeup.wait(Clock::now() + core.options().idle_transfer);
-  if (wake == Wake::TimedOut) co_return failure(Errc::TimedOut, what + ": no progress in time");
-  if (wake == Wake::Cancelled) co_return failure(Errc::Gone, what + ": the caller left");
-  co_return Result<void>();
-}
-
 class FileReader final : public GuestReader {
  public:
   FileReader(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what,
@@ -177,6 +165,17 @@ class FileWatch final : public GuestWatch {
 
 }  // namespace
 
+Error named(const Error& error, std::string_view what) {
+  return error.code == Errc::Gone ? error : error.within(what);
+}
+
+awaitable<Result<void>> progress(GuestCore& core, Call& call, const std::string& what) {
+  const Wake wake = co_await call.wakeup.wait(Clock::now() + core.options().idle_transfer);
+  if (wake == Wake::TimedOut) co_return failure(Errc::TimedOut, what + ": no progress in time");
+  if (wake == Wake::Cancelled) co_return failure(Errc::Gone, what + ": the caller left");
+  co_return Result<void>();
+}
+
 OpOptions make_op(OpKind kind, const GuestUser& user, std::string path, std::uint32_t flags) {
   OpOptions options;
   options.op = kind;
@@ -282,6 +281,11 @@ awaitable<Result<std::unique_ptr<GuestWriter>>> GuestCore::write(GuestUser user,
       flag_if(options.parents, wire::kOpParents) | flag_if(options.exclusive, wire::kOpExclusive);
   OpOptions op = make_op(OpKind::Write, user, std::move(path), flags);
   op.mode = options.mode;
+  if (options.bulk) {
+    auto upload = begin_upload(op, what);
+    if (!upload) co_return std::unexpected(upload.error());
+    if (*upload) co_return *std::move(upload);
+  }
   auto call = begin(op);
   if (!call) co_return std::unexpected(call.error());
   co_return std::make_unique<FileWriter>(shared_from_this(), *call, what);

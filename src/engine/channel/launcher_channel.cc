@@ -316,26 +316,44 @@ wire::Bytes about(Request kind, const std::string& id) {
 
 // The reply's body through `read`, whole; with exactly `fds` descriptors.
 template <class Read>
-auto decode(const Outcome& outcome, std::size_t fds, Read read)
+auto decode_words(const Outcome& outcome, Read read)
     -> Result<decltype(read(std::declval<wire::Reader&>()))> {
   if (!outcome) return std::unexpected(outcome.error());
   wire::Reader reader(outcome->bytes);
   auto value = read(reader);
   TRY(reader.finish());
-  if (outcome->fds.size() != fds)
-    return failure(Errc::Protocol, "launcher: other descriptors came than were asked for");
+  return value;
+}
+
+Result<void> need_descriptors(const Outcome& outcome, std::size_t wanted) {
+  if (outcome->fds.size() == wanted) return {};
+  return failure(Errc::Protocol, "launcher: other descriptors came than were asked for");
+}
+
+template <class Read>
+auto decode(const Outcome& outcome, std::size_t fds, Read read)
+    -> Result<decltype(read(std::declval<wire::Reader&>()))> {
+  auto value = TRY(decode_words(outcome, read));
+  TRY(need_descriptors(outcome, fds));
   return value;
 }
 
 constexpr auto kNothing = [](wire::Reader&) { return true; };
 
-LaunchReply read_launched(wire::Reader& reader) {
+struct Launching {
   LaunchReply reply;
+  wire::GateShape gate;
+};
+
+Launching read_launched(wire::Reader& reader) {
+  Launching made;
+  LaunchReply& reply = made.reply;
   reply.id = reader.get_string();
   reply.nonce = reader.get<Nonce>();
   reply.init_pid = reader.get<std::int32_t>();
   reply.record = wire::read_record(reader);
-  return reply;
+  made.gate = wire::read_gate(reader);
+  return made;
 }
 
 class SocketChannel final : public LauncherChannel {
@@ -350,9 +368,13 @@ class SocketChannel final : public LauncherChannel {
     auto writer = wire::begin(Request::Launch);
     wire::write(writer, request);
     Outcome outcome = co_await ask(line_, Request::Launch, writer.take(), std::move(folders));
-    auto reply = decode(outcome, 1, read_launched);
-    if (reply) reply->stream = std::move(outcome->fds.front());
-    co_return reply;
+    auto made = decode_words(outcome, read_launched);
+    if (!made) co_return std::unexpected(made.error());
+    const auto came = need_descriptors(outcome, 1 + made->gate.descriptors());
+    if (!came) co_return std::unexpected(came.error());
+    made->reply.gate = wire::take_gate(made->gate, outcome->fds);
+    made->reply.stream = std::move(outcome->fds.front());
+    co_return std::move(made->reply);
   }
 
   awaitable<Result<Joined>> join(std::string id) override {
@@ -409,6 +431,19 @@ class SocketChannel final : public LauncherChannel {
     const auto came = decode(outcome, 1, kNothing);
     if (!came) co_return std::unexpected(came.error());
     co_return std::move(outcome->fds.front());
+  }
+
+  awaitable<Result<GateSockets>> open_gate(std::string id,
+                                           std::vector<std::uint16_t> ports) override {
+    auto writer = wire::begin(Request::OpenGate);
+    writer.put_string(id);
+    wire::write_ports(writer, ports);
+    Outcome outcome = co_await ask(line_, Request::OpenGate, writer.take(), {});
+    const auto shape = decode_words(outcome, wire::read_gate);
+    if (!shape) co_return std::unexpected(shape.error());
+    const auto came = need_descriptors(outcome, shape->descriptors());
+    if (!came) co_return std::unexpected(came.error());
+    co_return wire::take_gate(*shape, outcome->fds);
   }
 
   awaitable<Result<void>> stop_launcher() override {

@@ -51,6 +51,9 @@ class LauncherChannel {
   virtual awaitable<Result<std::vector<Living>>> living() = 0;
   // A TCP socket that belongs to the sandbox's network, not connected.
   virtual awaitable<Result<UniqueFd>> socket_inside(std::string id, int family) = 0;
+  // The sockets of the sandbox's way out, when launch() brought none.
+  virtual awaitable<Result<GateSockets>> open_gate(std::string id,
+                                                   std::vector<std::uint16_t> ports) = 0;
   // Ends the launcher, keeper and worker, with every sandbox: the last word of an orderly stop.
   virtual awaitable<Result<void>> stop_launcher() = 0;
   [[nodiscard]] virtual bool connected() const noexcept = 0;

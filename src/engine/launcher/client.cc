@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include "sys/file.h"
 #include "sys/raw.h"
 #include "sys/socket.h"
+#include "sys/spawn.h"
 
 namespace caisson::engine {
 namespace {
@@ -22,37 +22,16 @@ namespace {
 constexpr int kLauncherSocket = 3;
 constexpr seconds kFarewell{10};
 
-class SpawnActions {
- public:
-  SpawnActions() { ::posix_spawn_file_actions_init(&actions_); }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-  ~SpawnActions() { ::posix_spawn_file_actions_destroy(&actions_); }
-  posix_spawn_file_actions_t* get() noexcept { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-};
-
 }  // namespace
 
 Result<std::unique_ptr<LauncherClient>> LauncherClient::spawn(const std::string& program,
                                                               const std::string& state_dir) {
   sys::SocketPair pair = TRY(sys::packet_pair());
-  // dup2 onto itself would leave close-on-exec set: lift our end out of the way first.
-  const UniqueFd theirs = TRY(sys::duplicate(pair.theirs.get(), kLauncherSocket + 1));
-  SpawnActions actions;
-  ::posix_spawn_file_actions_adddup2(actions.get(), theirs.get(), kLauncherSocket);
-  std::string arguments[] = {program, "launcher", "--private", "--state-dir", state_dir};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(),
-                  arguments[3].data(), arguments[4].data(), nullptr};
-  pid_t pid = -1;
-  const int reason = ::posix_spawnp(&pid, program.c_str(), actions.get(), nullptr, argv, environ);
-  if (reason != 0) return sys_failure("start '" + program + " launcher'", reason);
-  UniqueFd pidfd(sys::raw::pidfd_open(pid));
-  if (!pidfd) return sys_failure("watch the launcher", errno);
+  const sys::HandedFd handed[] = {{.fd = pair.theirs.get(), .number = kLauncherSocket}};
+  sys::Child process = TRY(sys::spawn(program, {"launcher", "--private", "--state-dir", state_dir},
+                                      handed, sys::Session::Shared));
   std::unique_ptr<LauncherClient> client(
-      new LauncherClient(sys::Child::adopt(pid, std::move(pidfd)), std::move(pair.ours)));
+      new LauncherClient(std::move(process), std::move(pair.ours)));
   pair.theirs.reset();
   TRY_IN("'" + program + " launcher' does not answer", client->greet(std::nullopt));
   return client;
@@ -141,9 +120,11 @@ Result<LaunchReply> LauncherClient::launch(const LaunchRequest& request,
   reply.nonce = reader.get<Nonce>();
   reply.init_pid = reader.get<std::int32_t>();
   reply.record = launcher_wire::read_record(reader);
+  const auto shape = launcher_wire::read_gate(reader);
   TRY(reader.finish());
-  if (answer.fds.size() != 1)
+  if (answer.fds.size() != 1 + shape.descriptors())
     return failure(Errc::Protocol, "launcher: no stream came with the sandbox");
+  reply.gate = launcher_wire::take_gate(shape, answer.fds);
   reply.stream = std::move(answer.fds.front());
   return reply;
 }

@@ -34,6 +34,7 @@ Record LauncherCore::record_of(const LaunchRequest& request) const {
                   : roots.on_v2(native::Controller::Memory) ? "v2"
                   : roots.has(native::Controller::Memory)   ? "v2 membership, v1 limits"
                                                             : "v2 membership, no limits";
+  if (request.gate) record.network = "lo, and the gate on it";
   record.ids = host().privileged ? "slot" : host().sub_ids ? "sub-ids" : "single id";
   return record;
 }
@@ -57,6 +58,7 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
   LaunchReply reply;
   reply.id = launched.sandbox.id().str();
   reply.stream = std::move(launched.stream);
+  reply.gate = std::move(launched.gate);
   reply.nonce = launched.sandbox.nonce();
   reply.init_pid = launched.sandbox.init_pid();
   reply.record = record_of(request);
@@ -106,7 +108,9 @@ Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& reque
   CAISSON_ASSERT(!end.stream);  // a blank has its own
   auto taken = take_blank(request);
   if (taken) return taken;
-  if (request.folders.empty() && request.writable.empty()) wanted_ = request;
+  // What is this one sandbox's alone, nobody will ask for again.
+  if (request.folders.empty() && request.writable.empty() && request.trust.empty())
+    wanted_ = request;
   LaunchRequest named = request;
   named.id = TRY(SandboxId::random()).str();
   return tier_->launch(named, std::move(folders));

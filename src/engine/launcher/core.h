@@ -19,6 +19,7 @@
 #include "base/id.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/gate.h"
 #include "engine/launch_request.h"
 #include "engine/launcher/living.h"
 #include "engine/native/tier.h"
@@ -31,6 +32,7 @@ inline constexpr std::size_t kSandboxesMax = 4096;  // of one launcher
 struct LaunchReply {
   std::string id;
   UniqueFd stream;
+  GateSockets gate;
   Nonce nonce{};
   Record record;
   pid_t init_pid = 0;
@@ -75,6 +77,9 @@ class LauncherCore {
   [[nodiscard]] std::vector<Living> living(const std::string& after, std::size_t max);
   [[nodiscard]] Result<Nonce> nonce(const std::string& id);
   [[nodiscard]] Result<UniqueFd> socket_inside(const std::string& id, int family);
+  // The way out of a sandbox that has none yet, or whose last server is gone.
+  [[nodiscard]] Result<GateSockets> open_gate(const std::string& id,
+                                              const std::vector<std::uint16_t>& ports);
   [[nodiscard]] int pidfd(const std::string& id) const noexcept;
   [[nodiscard]] Result<void> sweep() { return tier_->sweep(); }
 

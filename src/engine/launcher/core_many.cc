@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/launcher/core.h"
+#include "engine/native/gate_sockets.h"
 #include "engine/native/network_socket.h"
 
 namespace caisson::engine {
@@ -37,6 +38,17 @@ Result<UniqueFd> LauncherCore::socket_inside(const std::string& id, int family) 
   if (live->end != EndReason::Running || live->sandbox.pidfd() < 0)
     return failure(Errc::Gone, "sandbox '" + id + "' has ended");
   return native::socket_in_network_of(live->sandbox.pidfd(), family);
+}
+
+Result<GateSockets> LauncherCore::open_gate(const std::string& id,
+                                            const std::vector<std::uint16_t>& ports) {
+  LaunchRequest judged;
+  judged.gate_ports = ports;
+  TRY(check(judged));
+  Live* live = TRY(find(id));
+  if (live->end != EndReason::Running || live->sandbox.pidfd() < 0)
+    return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  return native::open_gate_in(live->sandbox.pidfd(), ports);
 }
 
 int LauncherCore::pidfd(const std::string& id) const noexcept {

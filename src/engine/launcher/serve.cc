@@ -28,40 +28,62 @@ struct Job {
   std::string id;
 };
 
-// Each writes the body of its reply, and may hand out one descriptor.
-Result<UniqueFd> on_launch(Job& job, std::vector<UniqueFd> fds) {
+using Handed = std::vector<UniqueFd>;
+
+Handed hand(UniqueFd one) {
+  Handed all;
+  if (one) all.push_back(std::move(one));
+  return all;
+}
+
+// Each writes the body of its reply, and may hand out descriptors.
+Result<Handed> on_launch(Job& job, std::vector<UniqueFd> fds) {
   const LaunchRequest request = launcher_wire::read_launch_request(job.reader);
   TRY(job.reader.finish());
   TRY(permit(job.ceiling, request, job.core.count()));
   LaunchReply reply = TRY(job.core.launch(request, std::move(fds)));
   job.writer.put_string(reply.id).put(reply.nonce).put(static_cast<std::int32_t>(reply.init_pid));
   launcher_wire::write(job.writer, reply.record);
+  launcher_wire::write(job.writer, reply.gate);
   job.id = reply.id;
-  return std::move(reply.stream);
+  Handed all = hand(std::move(reply.stream));
+  launcher_wire::append(all, std::move(reply.gate));
+  return all;
 }
 
-Result<UniqueFd> on_limits(Job& job) {
+Result<Handed> on_limits(Job& job) {
   job.id = job.reader.get_string();
   const Limits limits = launcher_wire::read_limits(job.reader);
   TRY(job.reader.finish());
   TRY(permit(job.ceiling, limits));
   TRY(job.core.set_limits(job.id, limits));
-  return UniqueFd();
+  return Handed{};
 }
 
-Result<UniqueFd> on_socket(Job& job) {
+Result<Handed> on_socket(Job& job) {
   job.id = job.reader.get_string();
   const auto family = job.reader.get<std::int32_t>();
   TRY(job.reader.finish());
-  return job.core.socket_inside(job.id, family);
+  return hand(TRY(job.core.socket_inside(job.id, family)));
 }
 
-Result<UniqueFd> on_connect(Job& job) {
+Result<Handed> on_gate(Job& job) {
+  job.id = job.reader.get_string();
+  const auto ports = launcher_wire::read_ports(job.reader);
+  TRY(job.reader.finish());
+  GateSockets gate = TRY(job.core.open_gate(job.id, ports));
+  launcher_wire::write(job.writer, gate);
+  Handed all;
+  launcher_wire::append(all, std::move(gate));
+  return all;
+}
+
+Result<Handed> on_connect(Job& job) {
   job.writer.put(TRY(job.core.nonce(job.id)));
-  return job.core.connect(job.id);
+  return hand(TRY(job.core.connect(job.id)));
 }
 
-Result<UniqueFd> on_named(Job& job) {
+Result<Handed> on_named(Job& job) {
   job.id = job.reader.get_string();
   TRY(job.reader.finish());
   switch (job.kind) {
@@ -82,19 +104,19 @@ Result<UniqueFd> on_named(Job& job) {
     default:
       return failure(Errc::Protocol, "launcher: unknown request");
   }
-  return UniqueFd();
+  return Handed{};
 }
 
-Result<UniqueFd> on_hello(Job& job) {
+Result<Handed> on_hello(Job& job) {
   TRY(job.reader.finish());
   std::string boot = TRY(sys::read_small(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 128));
   boot.resize(std::min(boot.find('\n'), boot.size()));
   launcher_wire::write(job.writer,
                        launcher_wire::Greeting{::getpid(), boot, job.core.host().kernel_release});
-  return UniqueFd();
+  return Handed{};
 }
 
-Result<UniqueFd> on_list(Job& job) {
+Result<Handed> on_list(Job& job) {
   TRY(job.reader.finish());
   const auto ids = job.core.list();
   // One message holds about two thousand ids; more are counted, not cut in silence.
@@ -102,18 +124,18 @@ Result<UniqueFd> on_list(Job& job) {
   job.writer.put(static_cast<std::uint32_t>(ids.size()));
   job.writer.put(static_cast<std::uint32_t>(std::min(ids.size(), kListedMax)));
   for (std::size_t i = 0; i < ids.size() && i < kListedMax; ++i) job.writer.put_string(ids[i]);
-  return UniqueFd();
+  return Handed{};
 }
 
-Result<UniqueFd> on_living(Job& job) {
+Result<Handed> on_living(Job& job) {
   const std::string after = job.reader.get_string();
   TRY(job.reader.finish());
   const auto page = job.core.living(after, launcher_wire::kLivingPerMessageMax);
   launcher_wire::write_page(job.writer, page, page.size() == launcher_wire::kLivingPerMessageMax);
-  return UniqueFd();
+  return Handed{};
 }
 
-Result<UniqueFd> dispatch(Job& job, std::vector<UniqueFd> fds) {
+Result<Handed> dispatch(Job& job, std::vector<UniqueFd> fds) {
   if (job.kind != Request::Launch && !fds.empty())
     return failure(Errc::Protocol, "launcher: descriptors nobody asked for");
   switch (job.kind) {
@@ -129,6 +151,8 @@ Result<UniqueFd> dispatch(Job& job, std::vector<UniqueFd> fds) {
       return on_living(job);
     case Request::SocketInside:
       return on_socket(job);
+    case Request::OpenGate:
+      return on_gate(job);
     default:
       return on_named(job);
   }
@@ -155,11 +179,9 @@ Answer handle(LauncherCore& core, sys::Message request, const Ceiling& ceiling) 
   }
   Writer writer(header);
   Job job{core, ceiling, static_cast<Request>(header.kind), reader, writer, {}};
-  Result<UniqueFd> outcome = dispatch(job, std::move(request.fds));
+  Result<Handed> outcome = dispatch(job, std::move(request.fds));
   if (!outcome) return refuse(header, outcome.error());
-  Answer answer{writer.take(), {}, std::move(job.id)};
-  if (*outcome) answer.fds.push_back(std::move(*outcome));
-  return answer;
+  return Answer{writer.take(), std::move(*outcome), std::move(job.id)};
 }
 
 Result<void> serve(LauncherCore& core, int socket) {

@@ -86,6 +86,17 @@ Limits read_limits(Reader& reader) {
   return limits;
 }
 
+void write_ports(Writer& writer, const std::vector<std::uint16_t>& ports) {
+  writer.put(static_cast<std::uint32_t>(ports.size()));
+  for (const std::uint16_t port : ports) writer.put(port);
+}
+
+std::vector<std::uint16_t> read_ports(Reader& reader) {
+  std::vector<std::uint16_t> ports(reader.get_count(kGatePortsMax));
+  for (std::uint16_t& port : ports) port = reader.get<std::uint16_t>();
+  return ports;
+}
+
 void write(Writer& writer, const LaunchRequest& request) {
   writer.put_string(request.id).put_string(request.hostname);
   writer.put(request.root).put(request.scratch).put(request.workspace);
@@ -96,6 +107,12 @@ void write(Writer& writer, const LaunchRequest& request) {
   write(writer, request.limits);
   writer.put(request.uid).put(request.gid).put(request.profile);
   writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
+  writer.put(static_cast<std::uint8_t>(request.gate ? 1 : 0));
+  write_ports(writer, request.gate_ports);
+  // Twice what one string holds.
+  writer.put_string(std::string_view(request.trust).substr(0, kStringBytesMax));
+  writer.put_string(
+      std::string_view(request.trust).substr(std::min(request.trust.size(), kStringBytesMax)));
 }
 
 LaunchRequest read_launch_request(Reader& reader) {
@@ -121,7 +138,46 @@ LaunchRequest read_launch_request(Reader& reader) {
   request.profile = static_cast<seccomp::Profile>(reader.get<std::uint32_t>() &
                                                   static_cast<std::uint32_t>(known));
   request.scope_sockets = reader.get<std::uint8_t>() != 0;
+  request.gate = reader.get<std::uint8_t>() != 0;
+  request.gate_ports = read_ports(reader);
+  request.trust = reader.get_string();
+  request.trust += reader.get_string();
   return request;
+}
+
+void write(Writer& writer, const GateSockets& gate) {
+  writer.put(static_cast<std::uint8_t>(gate.empty() ? 0 : 1))
+      .put(static_cast<std::uint8_t>(gate.steering ? 1 : 0))
+      .put(static_cast<std::uint32_t>(gate.listeners.size()));
+}
+
+GateShape read_gate(Reader& reader) {
+  GateShape shape;
+  shape.open = reader.get<std::uint8_t>() != 0;
+  shape.steered = reader.get<std::uint8_t>() != 0;
+  shape.listeners = reader.get<std::uint32_t>();
+  if (shape.listeners > kGatePortsMax + kGateOwnPorts) shape = {};
+  return shape;
+}
+
+void append(std::vector<UniqueFd>& out, GateSockets gate) {
+  if (gate.empty()) return;
+  out.push_back(std::move(gate.resolver));
+  if (gate.steering) out.push_back(std::move(gate.steering));
+  for (UniqueFd& one : gate.listeners) out.push_back(std::move(one));
+}
+
+GateSockets take_gate(const GateShape& shape, std::vector<UniqueFd>& fds) {
+  GateSockets gate;
+  CAISSON_ASSERT(fds.size() >= shape.descriptors());
+  if (!shape.open) return gate;
+  auto at = fds.end() - static_cast<std::ptrdiff_t>(shape.descriptors());
+  const auto first = at;
+  gate.resolver = std::move(*at++);
+  if (shape.steered) gate.steering = std::move(*at++);
+  for (; at != fds.end(); ++at) gate.listeners.push_back(std::move(*at));
+  fds.erase(first, fds.end());
+  return gate;
 }
 
 void write(Writer& writer, const Status& status) {

@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/gate.h"
 #include "engine/launch_request.h"
 #include "engine/launcher/core.h"
 
 namespace caisson::engine::launcher_wire {
 
-inline constexpr std::uint32_t kLauncherVersion = 2;
+inline constexpr std::uint32_t kLauncherVersion = 4;
 inline constexpr std::size_t kMessageBytesMax = 64UL * 1024;
 inline constexpr std::size_t kStringBytesMax = 4096;
 inline constexpr std::uint32_t kLivingPerMessageMax = 96;
@@ -36,6 +37,7 @@ enum class Request : std::uint32_t {
   Living,        // the sandboxes after an id, with all that a new server needs; a page at a time
   Watch,         // from now on, say which sandboxes end by themselves
   SocketInside,  // a TCP socket in a sandbox's network
+  OpenGate,      // the sockets of a sandbox's way out
   Stop,          // end every sandbox, then the launcher and its keeper
   Ended,         // never asked: what Watch asked for
 };
@@ -91,6 +93,8 @@ class Reader {
   bool wrong_ = false;
 };
 
+void write_ports(Writer& writer, const std::vector<std::uint16_t>& ports);
+[[nodiscard]] std::vector<std::uint16_t> read_ports(Reader& reader);
 void write(Writer& writer, const LaunchRequest& request);
 [[nodiscard]] LaunchRequest read_launch_request(Reader& reader);
 void write(Writer& writer, const Limits& limits);
@@ -115,6 +119,23 @@ void write(Writer& writer, const Greeting& greeting);
 
 void write(Writer& writer, const Living& living);
 [[nodiscard]] Living read_living(Reader& reader);
+
+// The descriptors of a way out travel in this order: the resolver, the steering where there is one,
+// the listeners. The words say how many.
+void write(Writer& writer, const GateSockets& gate);
+void append(std::vector<UniqueFd>& out, GateSockets gate);
+struct GateShape {
+  bool open = false;
+  bool steered = false;
+  std::uint32_t listeners = 0;
+
+  [[nodiscard]] std::size_t descriptors() const noexcept {
+    return open ? 1U + (steered ? 1U : 0U) + listeners : 0U;
+  }
+};
+[[nodiscard]] GateShape read_gate(Reader& reader);
+// The last shape.descriptors() of them, which must be there.
+[[nodiscard]] GateSockets take_gate(const GateShape& shape, std::vector<UniqueFd>& fds);
 
 struct LivingPage {
   std::vector<Living> sandboxes;

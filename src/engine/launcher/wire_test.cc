@@ -1,5 +1,6 @@
 #include "engine/launcher/wire.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,6 +29,9 @@ LaunchRequest full_request() {
   request.uid = 12;
   request.gid = 34;
   request.profile = seccomp::Profile::Debug | seccomp::Profile::NoSpawn;
+  request.gate = true;
+  request.gate_ports = {443, 5432};
+  request.trust = std::string(kTrustBytesMax, 'x');  // longer than one string of a message
   request.scope_sockets = false;
   return request;
 }
@@ -255,11 +259,50 @@ TEST(LauncherWire, UnknownModesBecomeTheStrictest) {
 
 TEST(LauncherWire, UnknownBitsOfAProfileAreDropped) {
   Bytes bytes = written(full_request());
-  // The profile is the last but one: four bytes before the byte at the end.
-  std::fill(bytes.end() - 5, bytes.end() - 1, std::byte{0xfe});
+  // Behind the profile: the scope, the gate, the number of its ports, two ports, the certificates
+  // as two strings.
+  constexpr std::ptrdiff_t kBehind = 1 + 1 + 4 + 2 * 2 + 2 * 4 + kTrustBytesMax;
+  std::fill(bytes.end() - kBehind - 4, bytes.end() - kBehind, std::byte{0xfe});
   Reader reader = body(bytes);
   EXPECT_EQ(read_launch_request(reader).profile, seccomp::Profile::NoSpawn);
   EXPECT_TRUE(reader.finish());
+}
+
+TEST(LauncherWire, AGateTravelsWithItsDescriptors) {
+  const auto open = [] { return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)); };
+  for (const bool steered : {true, false}) {
+    GateSockets gate;
+    gate.resolver = open();
+    if (steered) gate.steering = open();
+    gate.listeners.push_back(open());
+    gate.listeners.push_back(open());
+    const int resolver = gate.resolver.get();
+    const int listener = gate.listeners[1].get();
+    Writer writer = begin(Request::OpenGate);
+    write(writer, gate);
+    std::vector<UniqueFd> fds;
+    fds.push_back(open());  // a stream that goes before
+    append(fds, std::move(gate));
+    const Bytes bytes = writer.take();
+    Reader reader = body(bytes);
+    const GateShape shape = read_gate(reader);
+    EXPECT_TRUE(reader.finish());
+    ASSERT_EQ(fds.size(), 1 + shape.descriptors());
+    const GateSockets got = take_gate(shape, fds);
+    EXPECT_EQ(fds.size(), 1U);
+    EXPECT_EQ(got.resolver.get(), resolver);
+    EXPECT_EQ(static_cast<bool>(got.steering), steered);
+    ASSERT_EQ(got.listeners.size(), 2U);
+    EXPECT_EQ(got.listeners[1].get(), listener);
+  }
+}
+
+TEST(LauncherWire, AGateWithMoreListenersThanThereCanBeIsNone) {
+  Writer writer = begin(Request::OpenGate);
+  writer.put(std::uint8_t{1}).put(std::uint8_t{1}).put(std::uint32_t{1000});
+  const Bytes bytes = writer.take();
+  Reader reader = body(bytes);
+  EXPECT_EQ(read_gate(reader).descriptors(), 0U);
 }
 
 TEST(LauncherWire, UnknownReasonsAndErrorsAreTheWorstOnes) {

@@ -19,6 +19,24 @@ std::uint32_t clamped_ring(std::uint32_t bytes) {
   return std::clamp(bytes, wire::kRingBytesMin, wire::kRingBytesMax);
 }
 
+// One message with everything in it, or nothing: how many bytes went, 0 when it was not possible.
+std::size_t send_with(int link, std::span<const std::byte> bytes, int descriptor) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(int));
+  const ssize_t sent = ::sendmsg(link, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+}
+
 bool takes_input(wire::OpKind op) { return op == wire::OpKind::Write || op == wire::OpKind::TarIn; }
 
 }  // namespace
@@ -264,7 +282,10 @@ Result<void> GuestLink::reset(const Nonce& token) {
   return send_body(Kind::Reset, 0, 0, body);
 }
 
-Result<void> GuestLink::operate(std::uint32_t id, const OpOptions& options) {
+namespace {
+
+// The payload of an Op frame, or why there is none.
+Result<std::vector<std::byte>> op_payload(const OpOptions& options) {
   if (options.path.size() > wire::kPathMax || options.path2.size() > wire::kPathMax) {
     return failure(Errc::InvalidArgument, "guest link: the path is too long");
   }
@@ -291,6 +312,13 @@ Result<void> GuestLink::operate(std::uint32_t id, const OpOptions& options) {
   if (wire::parse_op(encoded, view) != wire::Check::Ok) {
     return failure(Errc::InvalidArgument, "guest link: the path must be absolute and without NUL");
   }
+  return payload;
+}
+
+}  // namespace
+
+Result<void> GuestLink::operate(std::uint32_t id, const OpOptions& options) {
+  const std::vector<std::byte> payload = TRY(op_payload(options));
   Flow flow;
   flow.credit[0] = options.window_bytes;
   flow.input_window = takes_input(options.op) ? wire::kInputWindow : 0;
@@ -298,6 +326,44 @@ Result<void> GuestLink::operate(std::uint32_t id, const OpOptions& options) {
   auto sent = send(Kind::Op, 0, id, payload);
   if (!sent) flows_.erase(id);
   return sent;
+}
+
+bool GuestLink::can_pass() const {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  if (::getsockopt(stream_.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
+    return false;
+  const auto used =
+      std::ranges::count_if(flows_, [](const auto& flow) { return flow.second.socket; });
+  return greeted_ && !wants_write() && static_cast<std::size_t>(used) < kSocketsMax;
+}
+
+Result<bool> GuestLink::operate_with(std::uint32_t id, const OpOptions& options, int socket) {
+  if (death_) return std::unexpected(*death_);
+  if (!can_pass()) return false;
+  OpOptions wanted = options;
+  wanted.flags |= wire::kOpSocket;
+  const std::vector<std::byte> payload = TRY(op_payload(wanted));
+  Flow flow;
+  flow.socket = true;
+  TRY(add_flow(id, flow));
+  // The queue is empty, so it will hold this frame and nothing else.
+  if (const auto queued = send(Kind::Op, 0, id, payload); !queued) {
+    flows_.erase(id);
+    return std::unexpected(queued.error());
+  }
+  out_begin_ = send_with(stream_.get(), out_, socket);
+  const bool passed = out_begin_ > 0;
+  if (!passed) flows_.erase(id);
+  if (!passed || out_begin_ == out_.size()) {
+    out_.clear();
+    out_begin_ = 0;
+  }
+  return passed;
+}
+
+Result<void> GuestLink::commit(std::uint32_t id, std::uint64_t bytes) {
+  return send_body(Kind::Commit, 0, id, wire::CommitBody{bytes});
 }
 
 namespace {

@@ -71,6 +71,9 @@ class GuestLink {
   static constexpr std::size_t kQueueBytesMax = 4UL * 1024 * 1024;
   static constexpr std::size_t kReadBytes = 256UL * 1024;
   static constexpr std::size_t kFlowsMax = wire::kProcessesMax + wire::kOperationsMax;
+  // Writes with a socket of their own at once; each may be on its way to an init that reads
+  // nothing.
+  static constexpr std::size_t kSocketsMax = 16;
 
   GuestLink(UniqueFd stream, const Nonce& nonce);
 
@@ -87,6 +90,10 @@ class GuestLink {
   // Senders queue; on_writable() moves. The caller picks an id that is not in use, not 0.
   [[nodiscard]] Result<void> start(std::uint32_t id, const StartOptions& options);
   [[nodiscard]] Result<void> operate(std::uint32_t id, const OpOptions& options);
+  // A Write whose bytes init's side reads from `socket`; commit() follows them. A descriptor goes
+  // at once or not at all. False: it does not, nothing was sent, and operate() is the way.
+  [[nodiscard]] Result<bool> operate_with(std::uint32_t id, const OpOptions& options, int socket);
+  [[nodiscard]] Result<void> commit(std::uint32_t id, std::uint64_t bytes);
   // Takes as many bytes as the window of `id` allows and says how many that were.
   [[nodiscard]] Result<std::size_t> input(std::uint32_t id, std::span<const std::byte> bytes);
   [[nodiscard]] std::size_t input_window(std::uint32_t id) const;
@@ -111,6 +118,7 @@ class GuestLink {
     std::uint64_t input_window = 0;
     bool auto_forget = false;
     bool collect = false;
+    bool socket = false;  // its bytes go by one
     bool exited = false;
     bool eof[2] = {false, false};
   };
@@ -123,6 +131,7 @@ class GuestLink {
                                        const Body& body) {
     return send(kind, stream, id, std::as_bytes(std::span(&body, 1)));
   }
+  [[nodiscard]] bool can_pass() const;
   [[nodiscard]] Result<void> add_flow(std::uint32_t id, const Flow& flow);
   [[nodiscard]] Result<void> check(const Frame& frame);
   [[nodiscard]] Result<void> check_hello(const Frame& frame);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/link/guest_session.h"
+#include "sys/socket.h"
 
 namespace caisson::engine {
 namespace {
@@ -145,6 +146,56 @@ TEST_F(GuestLinkTest, TheQueueHasALimit) {
   while (sent && id < 100) sent = link_->start(id++, options);
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Errc::Exhausted);
+}
+
+TEST_F(GuestLinkTest, ADescriptorGoesAtOnceOrNotAtAll) {
+  OpOptions op;
+  op.op = wire::OpKind::Write;
+  op.path = "/a";
+  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto before = link_->operate_with(1, op, null.get());
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(*before);  // init has not said Hello: it may be an older one
+  greet();
+  ASSERT_TRUE(next());
+  ASSERT_TRUE(link_->ping(9, {}));
+  const auto behind = link_->operate_with(1, op, null.get());
+  ASSERT_TRUE(behind);
+  EXPECT_FALSE(*behind);  // something waits: the frame would not be the message's only one
+  ASSERT_TRUE(link_->on_writable());
+  for (std::uint32_t id = 1; id <= GuestLink::kSocketsMax; ++id) {
+    const auto passed = link_->operate_with(id, op, null.get());
+    ASSERT_TRUE(passed) << passed.error().message;
+    EXPECT_TRUE(*passed) << id;
+    EXPECT_FALSE(link_->wants_write());
+  }
+  const auto beyond = link_->operate_with(100, op, null.get());
+  ASSERT_TRUE(beyond);
+  EXPECT_FALSE(*beyond);
+  say(Kind::Done, static_cast<std::uint16_t>(Kind::Op), 1, wire::DoneBody{});
+  ASSERT_TRUE(next());
+  EXPECT_TRUE(*link_->operate_with(100, op, null.get()));
+  op.op = wire::OpKind::TarIn;
+  EXPECT_FALSE(link_->operate_with(101, op, null.get()).value_or(false));
+}
+
+// What a guest sends beside its frames is closed by the kernel: no room is given for it.
+TEST_F(GuestLinkTest, ADescriptorFromInsideDoesNotArrive) {
+  greet();
+  ASSERT_TRUE(next());
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const UniqueFd kept(ends[0]);
+  UniqueFd sent(ends[1]);
+  const wire::FrameHeader header{0, static_cast<std::uint16_t>(Kind::Pong), 0, 1};
+  ASSERT_TRUE(
+      sys::send_message(peer_.get(), std::as_bytes(std::span(&header, 1)), std::array{sent.get()}));
+  sent.reset();
+  const auto frame = next();
+  ASSERT_TRUE(frame && *frame);
+  EXPECT_EQ((*frame)->kind, Kind::Pong);
+  char byte = 0;
+  EXPECT_EQ(::recv(kept.get(), &byte, 1, MSG_DONTWAIT), 0);  // nobody holds the other end
 }
 
 TEST_F(GuestLinkTest, BadRequestsNeverLeave) {

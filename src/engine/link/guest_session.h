@@ -83,6 +83,7 @@ struct WriteOptions {
   std::uint32_t mode = 0;  // 0: the old file's, or 0644
   bool parents = false;
   bool exclusive = false;
+  bool bulk = false;  // much will come: a channel gives it a way of its own where it can
 };
 
 struct MoveOptions {

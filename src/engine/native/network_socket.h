@@ -9,7 +9,7 @@
 namespace caisson::engine::native {
 
 // A TCP socket of AF_INET or AF_INET6, not connected, non-blocking, in the network namespace of the
-// process behind `pidfd`. The calling process must have one thread.
+// process behind `pidfd`.
 [[nodiscard]] Result<UniqueFd> socket_in_network_of(int pidfd, int family);
 
 }  // namespace caisson::engine::native

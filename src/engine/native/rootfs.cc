@@ -18,6 +18,7 @@ namespace {
 constexpr unsigned kPlain = sys::kMountNoSuid | sys::kMountNoDev;
 constexpr const char* kTerminalsMax = "256";
 constexpr std::uint32_t kTtyGroup = 5;
+constexpr std::size_t kTrustBundleBytesMax = 4UL << 20U;
 
 // A mount of ours in which a path of the request may lie, and may be made.
 struct Tree {
@@ -41,6 +42,7 @@ class RootfsBuilder {
                         std::uint32_t gid);
   Result<UniqueFd> overlay(int lower, const std::string& name);
   Result<void> make_root();
+  Result<void> add_trust(int skeleton);
   Result<UniqueFd> staged_store();
   Result<void> add_scratch(const std::string& at, const std::string& name);
   Result<void> add_folder(const Folder& folder, int source, std::size_t number);
@@ -119,9 +121,40 @@ Result<void> RootfsBuilder::make_root() {
   if (sources_.stage->needed()) staged = TRY(staged_store());
   const int store = staged ? staged.get() : slot_.store.get();
   const UniqueFd skeleton = TRY(sys::open_beneath(store, sources_.skeleton, O_PATH | O_DIRECTORY));
+  if (!request_.trust.empty()) TRY_IN("trust", add_trust(skeleton.get()));
   Tree root{"/", TRY(overlay(skeleton.get(), "root")), request_.root == RootMode::Writable};
   TRY(sources_.stage->attach(root.mount.get()));
   trees_.push_back(std::move(root));
+  return {};
+}
+
+// The host's authorities and one more, as a file of the layer that lies above the host's own. It is
+// there before the overlay is, so a root that cannot be written has it, too.
+Result<void> RootfsBuilder::add_trust(int skeleton) {
+  const std::string file = "root" + std::string(kTrustFile);
+  for (std::size_t at = file.find('/', 5); at != std::string::npos; at = file.find('/', at + 1))
+    TRY(make_own(file.substr(0, at), 0755, root_id(), root_id()));
+  std::string bundle;
+  auto hosts = sys::read_small(skeleton, std::string(kTrustFile.substr(1)), kTrustBundleBytesMax);
+  if (hosts) {
+    bundle = std::move(*hosts);
+    if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
+  } else if (hosts.error().sys_errno != ENOENT) {
+    return std::unexpected(hosts.error());
+  }
+  bundle += request_.trust;
+  const UniqueFd out =
+      TRY(sys::open_at(layer_.get(), file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
+  // Short only where the sandbox's private bytes are fewer than the file.
+  const ssize_t put = ::write(out.get(), bundle.data(), bundle.size());
+  if (put < 0) return sys_failure("write it", errno);
+  if (static_cast<std::size_t>(put) != bundle.size()) {
+    return failure(Errc::Exhausted,
+                   fmt::format("the file of trusted authorities is {} bytes, and the sandbox has "
+                               "less disk than that; give it more",
+                               bundle.size()));
+  }
+  if (::fchown(out.get(), root_id(), root_id()) != 0) return sys_failure("own it", errno);
   return {};
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engine/native/devices.h"
+#include "engine/native/gate_sockets.h"
 #include "engine/native/landlock_rules.h"
 #include "engine/native/skeleton.h"
 #include "sys/file.h"
@@ -328,6 +329,8 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   }
   const Supply::Around around = TRY(supply_.surroundings());
   TRY(need_parts());
+  GateSockets gate;
+  if (request.gate) gate = TRY_IN("the way out", open_gate_in(around.network, request.gate_ports));
 
   LowDescriptors low;
   std::vector<int> task_numbers;
@@ -360,7 +363,7 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   UniqueFd parked = TRY(sys::park(std::move(control.ours)));
   return Launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
                           std::move(init), end.nonce),
-                  std::move(ours)};
+                  std::move(ours), std::move(gate)};
 }
 
 Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<UniqueFd> folders,

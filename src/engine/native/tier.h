@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/gate.h"
 #include "engine/host/features.h"
 #include "engine/launch_request.h"
 #include "engine/native/child.h"
@@ -46,6 +47,7 @@ struct GuestEnd {
 struct Launched {
   Sandbox sandbox;
   UniqueFd stream;  // our end of init's stream; none when the caller has it
+  GateSockets gate;
 };
 
 class PendingGroups;

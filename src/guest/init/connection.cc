@@ -35,6 +35,8 @@ void Connection::restart(const uint8_t nonce[wire::kNonceBytes]) {
 void Connection::drop() {
   if (fd_ >= 0) poller_.remove(fd_);
   close_fd(fd_);
+  close_fd(passed_);
+  close_fd(current_);
   overflowed_ = false;
   in_begin_ = in_end_ = 0;
   out_begin_ = out_end_ = 0;
@@ -47,19 +49,33 @@ void Connection::hello(const uint8_t nonce[wire::kNonceBytes]) {
   send(Kind::Hello, 0, 0, body);
 }
 
+// Whether a descriptor is here whose request waits for room to be answered. If there is no such
+// request, it came with half of one, which no peer of ours does.
+bool Connection::descriptor_waits() {
+  if (passed_ < 0) return false;
+  FrameHeader header{};
+  if (wire::scan_request({in_ + in_begin_, in_end_ - in_begin_}, header) == Scan::Frame)
+    return true;
+  close_fd(passed_);
+  return false;
+}
+
 Connection::Read Connection::receive() {
+  if (descriptor_waits()) return Read::Nothing;
   if (in_begin_ == in_end_) in_begin_ = in_end_ = 0;
   if (kInBytes - in_end_ < kInBytes / 4 && in_begin_ > 0) {
     memmove(in_, in_ + in_begin_, in_end_ - in_begin_);
     in_end_ -= in_begin_;
     in_begin_ = 0;
   }
-  // While requests wait for room to answer them, the buffer may be full: the peer then waits in its
+  // While requests wait for room to answer them, the buffer may fill: the peer then waits in its
   // own socket.
-  if (in_end_ == kInBytes) return Read::Nothing;
-  const ssize_t got = recv(fd_, in_ + in_end_, kInBytes - in_end_, MSG_DONTWAIT);
+  if (kInBytes - in_end_ < kReadRoom) return Read::Nothing;
+  // The kernel ends a read behind the message that brought a descriptor.
+  const ssize_t got = receive_with_descriptor(fd_, in_ + in_end_, kInBytes - in_end_, passed_);
   if (got > 0) {
     in_end_ += static_cast<size_t>(got);
+    passed_at_ = in_end_;
     return Read::Some;
   }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Read::Nothing;
@@ -67,12 +83,23 @@ Connection::Read Connection::receive() {
 }
 
 Scan Connection::next(FrameHeader& header, wire::Bytes& payload) {
+  close_fd(current_);
   const wire::Bytes held{in_ + in_begin_, in_end_ - in_begin_};
   const Scan scan = wire::scan_request(held, header);
   if (scan != Scan::Frame) return scan;
   payload = wire::Bytes{held.data + sizeof(header), header.size};
   in_begin_ += sizeof(header) + header.size;
+  if (passed_ >= 0 && in_begin_ == passed_at_) {
+    current_ = passed_;
+    passed_ = -1;
+  }
   return scan;
+}
+
+int Connection::take_descriptor() {
+  const int fd = current_;
+  current_ = -1;
+  return fd;
 }
 
 uint8_t* Connection::reserve(size_t size) {

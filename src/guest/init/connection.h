@@ -3,6 +3,9 @@
 // A request is taken only while kReplyRoom is free in the outgoing buffer, so an answer always
 // fits. Everything else that init sends (Data, Exited, Eof) is made from state when there is room;
 // a peer that does not read stops it all without init holding more than these buffers.
+//
+// At most one descriptor waits here, and only for the request that it came with: it is that
+// request's when both ended in the same place. One that came with anything else is closed.
 #pragma once
 
 #include <stddef.h>
@@ -16,6 +19,9 @@ namespace caisson::init {
 class Connection {
  public:
   static constexpr size_t kInBytes = wire::kPayloadMax + 64UL * 1024;
+  // A request that brings a descriptor is shorter than this. With so much room it is read in one
+  // piece; with less there is a whole request to be served first.
+  static constexpr size_t kReadRoom = 16UL * 1024;
   static constexpr size_t kOutBytes = 512UL * 1024;
   static constexpr size_t kFrameBytesMax = 128UL * 1024;  // of one frame that init sends
   static constexpr size_t kReplyRoom = 160UL * 1024;      // a full List: kProcessesMax entries
@@ -35,6 +41,8 @@ class Connection {
   Read receive();
   // The next whole request, valid until the next call. Bad means drop.
   wire::Scan next(wire::FrameHeader& header, wire::Bytes& payload);
+  // The descriptor of the request that next() gave, or -1. Closed by the next next() otherwise.
+  int take_descriptor();
 
   [[nodiscard]] size_t room() const { return kOutBytes - (out_end_ - out_begin_); }
   // Asks for room before making a frame; a no is remembered.
@@ -70,6 +78,7 @@ class Connection {
 
  private:
   void hello(const uint8_t nonce[wire::kNonceBytes]);
+  bool descriptor_waits();
 
   Poller& poller_;
   int fd_ = -1;
@@ -79,6 +88,9 @@ class Connection {
   uint8_t* in_ = nullptr;
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
+  int passed_ = -1;       // came with the last bytes
+  size_t passed_at_ = 0;  // where these end in in_
+  int current_ = -1;      // came with the request that is being handled
   uint8_t* out_ = nullptr;
   size_t out_begin_ = 0;
   size_t out_end_ = 0;

@@ -113,30 +113,12 @@ void peer_left(Init& init) {
   _exit(0);  // the kernel ends every process of the namespace with its first one
 }
 
-// The descriptor that came with a control message, or -1.
-int received_descriptor(msghdr& message) {
-  int fd = -1;
-  const cmsghdr* part = CMSG_FIRSTHDR(&message);
-  const bool rights =
-      part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS;
-  if (rights && part->cmsg_len >= CMSG_LEN(sizeof(int))) memcpy(&fd, CMSG_DATA(part), sizeof(int));
-  return fd;
-}
-
 void on_control(Init& init) {
   wire::ControlHeader header{};
-  iovec data{&header, sizeof(header)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen =
-      CMSG_LEN(sizeof(int));  // room for one: the kernel closes what is too many
-  const ssize_t got = recvmsg(wire::kFdControl, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  int fd = -1;
+  const ssize_t got = receive_with_descriptor(wire::kFdControl, &header, sizeof(header), fd);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) end_sandbox(init);  // the launcher is gone
-  int fd = received_descriptor(message);
   const bool whole = got == sizeof(header) && header.version == wire::kVersion;
   const auto kind = static_cast<wire::ControlKind>(header.kind);
   if (whole && kind == wire::ControlKind::Shutdown) end_sandbox(init);

@@ -186,6 +186,16 @@ size_t OpChannel::read(void* to, size_t size) {
   }
 }
 
+void OpChannel::await_commit(uint64_t bytes) {
+  OpCommit message{};
+  ssize_t got = 0;
+  do {
+    got = recv(socket_, &message, sizeof(message), 0);
+    if (got == 0 || (got < 0 && errno != EINTR)) on_cancel(0);
+  } while (got != sizeof(message) || message.kind != static_cast<uint64_t>(Kind::Commit));
+  if (message.body.bytes != bytes) fail(EIO, Step::Io, "not all bytes have arrived");
+}
+
 void OpChannel::done(uint64_t bytes, uint64_t count) {
   const wire::DoneBody body{bytes, count};
   memcpy(body_of(Kind::Done, 0, sizeof(body)), &body, sizeof(body));

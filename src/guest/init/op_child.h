@@ -21,6 +21,8 @@ class OpChannel {
   void data(uint64_t offset, const void* bytes, size_t size);  // waits for credit
   // The host's bytes. 0 at their end.
   size_t read(void* to, size_t size);
+  // Waits until the host has said how many bytes there were, and fails if there were others.
+  void await_commit(uint64_t bytes);
 
   [[noreturn]] void done(uint64_t bytes, uint64_t count);
   [[noreturn]] void fail(int sys_errno, wire::Step step, const char* text = "");

@@ -55,7 +55,7 @@ bool temporary_name(char name[40]) {
 }
 
 uint64_t copy_input(OpChannel& channel, int fd) {
-  static uint8_t buffer[64 * 1024];
+  static uint8_t buffer[256 * 1024];
   uint64_t total = 0;
   for (size_t got = channel.read(buffer, sizeof(buffer)); got != 0;
        got = channel.read(buffer, sizeof(buffer))) {
@@ -108,6 +108,7 @@ void op_write(OpChannel& channel, const OpRequest& request) {
       openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) channel.fail(errno, Step::Resolve);
   const uint64_t total = copy_input(channel, fd);
+  if ((request.body.flags & wire::kOpSocket) != 0) channel.await_commit(total);
   if (fchmod(fd, mode) != 0) channel.fail(errno, Step::Io);
   // Before the file has its name: one that is still open for writing cannot be executed.
   if (close(fd) != 0) channel.fail(errno, Step::Io);

@@ -45,17 +45,21 @@ OperationTable::Operation* OperationTable::find(uint32_t id) {
   return nullptr;
 }
 
-void OperationTable::start(uint32_t id, const wire::OpView& view) {
+void OperationTable::start(uint32_t id, const wire::OpView& view, int socket) {
   static OpRequest request;  // read by the child, so not on a stack it would unwind
   Operation* operation = nullptr;
   for (Operation& slot : operations_) {
     if (!slot.used) operation = &slot;
   }
-  if (operation == nullptr) return link_.failed(Kind::Op, id, EAGAIN, Step::Limit);
+  const bool straight = socket >= 0;
   int sockets[2] = {-1, -1};
-  int pipes[2] = {-1, -1};
+  int pipes[2] = {socket, -1};
+  if (operation == nullptr) {
+    close_fd(pipes[0]);
+    return link_.failed(Kind::Op, id, EAGAIN, Step::Limit);
+  }
   bool opened = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
-  if (opened && takes_input(view.body.op)) {
+  if (opened && takes_input(view.body.op) && !straight) {
     opened = pipe2(pipes, O_CLOEXEC) == 0 && fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0;
   }
   long pid = opened ? 0 : -errno;
@@ -83,6 +87,7 @@ void OperationTable::start(uint32_t id, const wire::OpView& view) {
   operation->socket = sockets[0];
   operation->in.fd = pipes[1];
   operation->in.window = pipes[1] >= 0 ? wire::kInputWindow : 0;
+  operation->uncommitted = straight;
   watch_socket(*operation, true);
 }
 
@@ -168,6 +173,21 @@ void OperationTable::input_eof(uint32_t id) {
   if (operation == nullptr) return;
   operation->in.closing = true;
   input_push(operation->in, poller_, Source::OpInput, index_of(*operation));
+}
+
+bool OperationTable::commit(uint32_t id, const wire::CommitBody& body) {
+  Operation* operation = find(id);
+  if (operation == nullptr) return true;  // it failed while the last bytes were on their way
+  if (!operation->uncommitted) return false;
+  operation->uncommitted = false;
+  if (operation->socket < 0) return true;
+  const OpCommit message{static_cast<uint64_t>(Kind::Commit), body};
+  const ssize_t sent =
+      send(operation->socket, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL);
+  // A child that is gone has left its answer. One that lives and cannot be told would wait for
+  // ever.
+  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) stop(*operation);
+  return true;
 }
 
 void OperationTable::on_input(uint32_t index) {

@@ -3,7 +3,8 @@
 //
 //   child → init   a SEQPACKET socket; each message is one whole frame without its id, which init
 //   puts in init → child   on the same socket, CreditBody messages; bytes of Write and TarIn by a
-//   pipe
+//   pipe host → child   bytes of a Write with kOpSocket, by a socket that init only hands on; their
+//   count comes from init as OpCommit
 //
 // The child may send Data only as far as its credit goes; init moves a message only while there is
 // room for it.
@@ -22,6 +23,13 @@ namespace caisson::init {
 constexpr size_t kOpMessageMax =
     sizeof(wire::FrameHeader) + sizeof(wire::DataHeader) + wire::kDataMax;
 
+// From init to the child of a Write with kOpSocket. Longer than a CreditBody, so never mistaken for
+// one.
+struct OpCommit {
+  uint64_t kind;  // Kind::Commit
+  wire::CommitBody body;
+};
+
 // A request as the child sees it: copied out of the connection's buffer before the fork.
 struct OpRequest {
   const Config* config;
@@ -29,7 +37,7 @@ struct OpRequest {
   char path[wire::kPathMax + 1];
   char path2[wire::kPathMax + 1];
   int socket;
-  int input;  // -1: none
+  int input;  // a pipe, or the socket of kOpSocket; -1: none
 };
 
 // op_child.cc: the child's whole life.
@@ -41,10 +49,12 @@ class OperationTable {
       : config_(config), poller_(poller), link_(link) {}
 
   bool open() { return operations_.open(); }
-  void start(uint32_t id, const wire::OpView& view);
+  // `socket` is what kOpSocket brought, else -1; closed here in any case.
+  void start(uint32_t id, const wire::OpView& view, int socket);
   [[nodiscard]] bool known(uint32_t id) { return find(id) != nullptr; }
   bool input(uint32_t id, wire::Bytes bytes);  // false: beyond the window
   void input_eof(uint32_t id);
+  bool commit(uint32_t id, const wire::CommitBody& body);  // false: there is nothing to commit
   void credit(uint32_t id, uint32_t bytes);
   void cancel(uint32_t id);
 
@@ -66,9 +76,10 @@ class OperationTable {
     bool armed = false;
     bool answered = false;  // Done or Failed went out
     bool cancelled = false;
-    bool silent = false;      // the peer that asked is gone
-    uint64_t kill_at_us = 0;  // when a cancelled child has not gone by itself
-    uint32_t credit = 0;      // still to be told to the child
+    bool silent = false;       // the peer that asked is gone
+    bool uncommitted = false;  // its bytes come by a socket, and their count has not
+    uint64_t kill_at_us = 0;   // when a cancelled child has not gone by itself
+    uint32_t credit = 0;       // still to be told to the child
     Input in;
   };
 

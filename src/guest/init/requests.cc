@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "guest/init/init.h"
+#include "guest/init/sys.h"
 
 namespace caisson::init {
 namespace {
@@ -36,7 +37,20 @@ void operate(Init& init, uint32_t id, Bytes payload) {
   const Check check = wire::parse_op(payload, view);
   if (check != Check::Ok) return refuse_check(init, Kind::Op, id, check);
   if (!id_is_free(init, id)) return init.link.failed(Kind::Op, id, EEXIST, Step::Request);
-  init.operations.start(id, view);
+  int socket = -1;
+  if ((view.body.flags & wire::kOpSocket) != 0) {
+    socket = init.link.take_descriptor();
+    if (!is_stream_socket(socket)) {
+      close_fd(socket);
+      return init.link.failed(Kind::Op, id, EBADF, Step::Request);
+    }
+  }
+  init.operations.start(id, view, socket);
+}
+
+bool commit(Init& init, uint32_t id, Bytes payload) {
+  wire::CommitBody body{};
+  return wire::parse_exact(payload, body) && init.operations.commit(id, body);
 }
 
 // Data and credit may cross the end of what they are for: then they are simply late.
@@ -128,6 +142,8 @@ bool handle_request(Init& init, const FrameHeader& header, Bytes payload) {
     case Kind::Cancel:
       init.operations.cancel(header.id);
       return true;
+    case Kind::Commit:
+      return commit(init, header.id, payload);
     case Kind::Ping:
       pong(init, header.id, payload);
       return true;

@@ -6,8 +6,10 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -107,6 +109,30 @@ bool on_proc(int fd) {
 void close_fd(int& fd) {
   if (fd >= 0) close(fd);
   fd = -1;
+}
+
+ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd) {
+  fd = -1;
+  iovec data{to, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_LEN(sizeof(int));
+  const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return got;
+  const cmsghdr* part = CMSG_FIRSTHDR(&message);
+  const bool rights =
+      part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS;
+  if (rights && part->cmsg_len >= CMSG_LEN(sizeof(int))) memcpy(&fd, CMSG_DATA(part), sizeof(int));
+  return got;
+}
+
+bool is_stream_socket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
 uint8_t* map_unshared(size_t bytes) {

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 struct sock_fprog;  // NOLINT(readability-identifier-naming): the kernel's
@@ -50,6 +51,11 @@ inline uint64_t now_us() {
 bool on_proc(int fd);
 
 void close_fd(int& fd);  // and forgets the number
+
+// recvmsg without waiting, errno as it leaves it. `fd` becomes the one descriptor that came along,
+// or -1; what came beside it the kernel closes.
+ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd);
+bool is_stream_socket(int fd);
 
 // Memory of its own mapping, zeroed, that no child inherits. Null when there is none.
 uint8_t* map_unshared(size_t bytes);

@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t kStartFlagsAll = kStartPty | kStartStdin | kStartMergeError | kStartKillTree |
                                     kStartAutoForget | kStartAttach | kStartQuiet | kStartSole;
 constexpr uint32_t kOpFlagsAll =
-    kOpParents | kOpRecursive | kOpReplace | kOpNoFollow | kOpExclusive;
+    kOpParents | kOpRecursive | kOpReplace | kOpNoFollow | kOpExclusive | kOpSocket;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
                                      kConfigOom | kConfigSingleId | kConfigRaiseOomScore;
 constexpr uint32_t kPingMax = 64;
@@ -55,6 +55,8 @@ SizeRange request_size(Kind kind) {
       return {0, kPingMax};
     case Kind::Reset:
       return exactly(sizeof(ResetBody));
+    case Kind::Commit:
+      return exactly(sizeof(CommitBody));
     case Kind::Eof:
     case Kind::Detach:
     case Kind::Forget:
@@ -158,6 +160,8 @@ Check parse_op(Bytes payload, OpView& out) {
   if ((body.flags & ~kOpFlagsAll) != 0 || body.uid == kNoId || body.gid == kNoId)
     return Check::Malformed;
   if ((body.mode & ~07777U) != 0) return Check::Malformed;
+  const bool writes = body.op == static_cast<uint32_t>(OpKind::Write);
+  if ((body.flags & kOpSocket) != 0 && !writes) return Check::Malformed;
   if (body.path_size > kPathMax || body.path2_size > kPathMax) return Check::TooMuch;
   if (!reader.take_bytes(body.path_size, out.path) || !absolute_path(out.path))
     return Check::Malformed;

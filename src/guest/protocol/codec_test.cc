@@ -99,6 +99,30 @@ TEST(Codec, AnOperationHasOnePathExceptMove) {
   EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a/b"), view), Check::Malformed);
 }
 
+TEST(Codec, OnlyAWriteHasASocket) {
+  OpBody body{};
+  body.flags = kOpSocket | kOpParents;
+  body.path_size = 2;
+  OpView view;
+  for (auto op = static_cast<uint32_t>(OpKind::Stat); op <= static_cast<uint32_t>(OpKind::TarIn);
+       ++op) {
+    if (op == static_cast<uint32_t>(OpKind::Move)) continue;
+    body.op = op;
+    const bool writes = op == static_cast<uint32_t>(OpKind::Write);
+    EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a"), view), writes ? Check::Ok : Check::Malformed)
+        << op;
+  }
+}
+
+TEST(Codec, ACommitIsACountAndComesFromTheHost) {
+  FrameHeader header{sizeof(CommitBody), static_cast<uint16_t>(Kind::Commit), 0, 1};
+  FrameHeader out{};
+  EXPECT_EQ(scan_request(bytes_of(raw(header) + raw(CommitBody{7})), out), Scan::Frame);
+  EXPECT_EQ(scan_reply(bytes_of(raw(header) + raw(CommitBody{7})), out), Scan::Bad);
+  header.size = 0;
+  EXPECT_EQ(scan_request(bytes_of(raw(header)), out), Scan::Bad);
+}
+
 TEST(Codec, FramesOfAnImpossibleSizeAreNoFrames) {
   FrameHeader header{kPayloadMax + 1, static_cast<uint16_t>(Kind::Data), 0, 1};
   FrameHeader out{};

@@ -22,6 +22,12 @@
 // at the start and Credit as it consumes. So one slow reader never holds up another, and both
 // sides' buffers are bounded.
 //
+// A large Write need not go through init. With kOpSocket its bytes come by a stream socket of their
+// own, whose reading end travels as SCM_RIGHTS beside the Op frame: sent in one message with
+// exactly that frame, so init knows whose it is. Any other descriptor is closed unseen. The
+// socket's end alone means nothing, since it also closes when a host dies half-way: the file takes
+// its place only after Commit, with the count that the host has sent.
+//
 // A process's output has offsets, from 0 at its start. Data of init begins with DataHeader: the
 // offset of the first byte. Bytes that the ring had to drop show as a gap between the end of one
 // Data and the offset of the next.
@@ -51,7 +57,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 constexpr int kFdControl = 3;
 constexpr int kFdStream = 4;
@@ -112,8 +118,9 @@ enum class Kind : uint16_t {
            // already
   Ping,    // any payload up to 64 bytes; answered by Pong with the same
   Shutdown,  // no payload: kill everything, then exit
-  Reset,  // ResetBody: for streams that cannot be replaced; init forgets the old peer and answers
-          // Hello
+  Reset,   // ResetBody: for streams that cannot be replaced; init forgets the old peer and answers
+           // Hello
+  Commit,  // CommitBody: all bytes of a Write with kOpSocket are on their way
 
   // init to host
   Hello = 64,  // HelloBody
@@ -134,6 +141,10 @@ struct DataHeader {
 struct CreditBody {
   uint32_t bytes;
   uint32_t reserved;
+};
+
+struct CommitBody {
+  uint64_t bytes;
 };
 
 struct HelloBody {
@@ -268,6 +279,7 @@ enum OpFlags : uint32_t {
   kOpReplace = 1U << 2,
   kOpNoFollow = 1U << 3,   // Stat: of the link itself
   kOpExclusive = 1U << 4,  // Write: EEXIST when there is one
+  kOpSocket = 1U << 5,     // Write: the bytes come by the socket beside this frame, then Commit
 };
 
 // Done inside, in a child with the guest user's ids, the guest's Landlock rules and no capability.

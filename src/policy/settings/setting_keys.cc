@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "policy/settings/egress_settings.h"
 #include "policy/settings/profiles.h"
 #include "policy/settings/setting_value.h"
 #include "policy/wording.h"
@@ -128,7 +129,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 33> kKeys = {{
+constexpr std::array<SettingKey, 47> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -220,6 +221,40 @@ constexpr std::array<SettingKey, 33> kKeys = {{
      [](const Settings& settings) { return std::string(to_string(settings.logging.format)); }},
     {"auth.open", Reload::Restart, '\0',
      CAISSON_SETTING(read_truth(node, path), auth.open, std::string(word(value)))},
+    {"egress.dns_servers", Reload::Restart, ',',
+     CAISSON_SETTING(read_dns_servers(node, path), egress.dns_servers, print_addresses(value))},
+    {"egress.trust_store", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), egress.trust_store, print_text(value))},
+    {"egress.host_port", Reload::Restart, '\0',
+     CAISSON_SETTING(read_host_port(node, path), egress.host_port,
+                     print_text(value ? to_string(*value) : ""))},
+    {"egress.jwt_secret_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), egress.jwt_secret_file,
+                     print_text(value))},
+    {"egress.secrets_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), egress.secrets_file,
+                     print_text(value))},
+    {"egress.secrets_key_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), egress.secrets_key_file,
+                     print_text(value))},
+    {"egress.gateway.openai.upstream", Reload::Restart, '\0',
+     CAISSON_SETTING(read_upstream(node, path), egress.openai.upstream, print_text(value))},
+    {"egress.gateway.openai.key_secret", Reload::Restart, '\0',
+     CAISSON_SETTING(read_key_secret(node, path), egress.openai.key_secret, print_text(value))},
+    {"egress.gateway.openai.path_prefix", Reload::Restart, '\0',
+     CAISSON_SETTING(read_upstream_prefix(node, path), egress.openai.path_prefix,
+                     print_text(value))},
+    {"egress.gateway.anthropic.upstream", Reload::Restart, '\0',
+     CAISSON_SETTING(read_upstream(node, path), egress.anthropic.upstream, print_text(value))},
+    {"egress.gateway.anthropic.key_secret", Reload::Restart, '\0',
+     CAISSON_SETTING(read_key_secret(node, path), egress.anthropic.key_secret, print_text(value))},
+    {"egress.gateway.anthropic.path_prefix", Reload::Restart, '\0',
+     CAISSON_SETTING(read_upstream_prefix(node, path), egress.anthropic.path_prefix,
+                     print_text(value))},
+    {"egress.prices", Reload::Restart, '\0',
+     CAISSON_SETTING(read_prices(node, path), egress.prices, print_prices(value))},
+    {"egress.budgets", Reload::Restart, '\0',
+     CAISSON_SETTING(read_budgets(node, path), egress.budgets, print_budgets(value))},
 }};
 
 #undef CAISSON_SETTING

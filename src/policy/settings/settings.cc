@@ -36,6 +36,17 @@ std::string names_below(std::string_view path) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// "a.b.c" → a, b, c
+std::vector<std::string_view> split_path(std::string_view path) {
+  std::vector<std::string_view> words;
+  for (;;) {
+    const std::size_t dot = path.find('.');
+    words.push_back(path.substr(0, dot));
+    if (dot == std::string_view::npos) return words;
+    path.remove_prefix(dot + 1);
+  }
+}
+
 struct Seen {
   std::string_view path;
   YamlNode node;
@@ -119,23 +130,20 @@ Result<void> check_settings(const Settings& settings) {
 
 std::string to_yaml(const Settings& settings) {
   std::string out;
-  std::string_view open;  // the section whose lines are being written
+  std::vector<std::string_view>
+      open;  // the sections whose lines are being written, outermost first
   for (const SettingKey& key : setting_keys()) {
     if (key.print == nullptr) continue;
-    const std::size_t dot = key.path.rfind('.');
-    const std::string_view section = dot == std::string_view::npos ? "" : key.path.substr(0, dot);
-    const std::string_view name = key.path.substr(section.empty() ? 0 : dot + 1);
-    const auto depth = section.empty() ? 0 : std::ranges::count(section, '.') + 1;
-    if (section != open && !section.empty()) {
-      const bool nested = section.starts_with(open) && !open.empty();
-      const bool back = open.starts_with(section) && !section.empty();
-      const std::string_view last = section.substr(nested ? section.rfind('.') + 1 : 0);
-      if (!back) out += fmt::format("{:{}}{}:\n", "", 2 * (depth - 1), last);
-    }
-    open = section;
+    std::vector<std::string_view> words = split_path(key.path);
+    const std::string_view name = words.back();
+    words.pop_back();
+    const auto apart = std::ranges::mismatch(open, words).in2;
+    for (auto word = apart; word != words.end(); ++word)
+      out += fmt::format("{:{}}{}:\n", "", 2 * (word - words.begin()), *word);
     const std::string value = key.print(settings);
-    out += fmt::format("{:{}}{}:{}{}\n", "", 2 * depth, name, value.starts_with('\n') ? "" : " ",
-                       value);
+    out += fmt::format("{:{}}{}:{}{}\n", "", 2 * words.size(), name,
+                       value.starts_with('\n') ? "" : " ", value);
+    open = std::move(words);
   }
   return out;
 }

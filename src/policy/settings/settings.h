@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/settings/egress_settings.h"
 #include "policy/settings/listen_address.h"
 
 namespace caisson::policy {
@@ -147,6 +148,7 @@ struct Settings {
   AuditSettings audit;
   LoggingSettings logging;
   AuthSettings auth;
+  EgressSettings egress;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

@@ -1,0 +1,96 @@
+#include "control/network_rules.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+
+namespace caisson::control {
+namespace {
+
+namespace json = boost::json;
+
+std::string field_of(const char* text, Trust trust = Trust::Operator) {
+  auto rules = read_rules(json::parse(text), "network.rules");
+  if (!rules) return rules.error().field;
+  NetworkWish wish;
+  wish.rules = *std::move(rules);
+  const auto judged = rules_of(wish, trust);
+  return judged ? "" : judged.error().field;
+}
+
+TEST(NetworkRules, BadRulesNameTheirField) {
+  EXPECT_EQ(field_of("{}"), "network.rules");
+  EXPECT_EQ(field_of("[7]"), "network.rules[0]");
+  EXPECT_EQ(field_of("[{}]"), "network.rules[0].domain");
+  EXPECT_EQ(field_of(R"([{"domain": 7}])"), "network.rules[0].domain");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "colour": 1}])"), "network.rules[0].colour");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "ports": [0]}])"), "network.rules[0].ports");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "ports": [1.5]}])"), "network.rules[0].ports");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "ports": 443}])"), "network.rules[0].ports");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "max_bytes": -1}])"), "network.rules[0].max_bytes");
+  EXPECT_EQ(field_of(R"([{"domain": "a.b", "inject": [{"header": "A", "x": 1}]}])"),
+            "network.rules[0].inject[0].x");
+  EXPECT_NE(field_of(R"([{"domain": "127.0.0.1"}])"), "");
+  EXPECT_NE(field_of(R"([{"domain": "*.*.b"}])"), "");
+  EXPECT_NE(field_of(R"([{"domain": "*.a.b", "granted_addresses": ["10.0.0.1"]}])"), "");
+}
+
+TEST(NetworkRules, WhatReachesInwardIsTheOperatorsWord) {
+  const char* inward = R"([{"domain": "db.test", "granted_addresses": ["10.0.0.1"]}])";
+  EXPECT_EQ(field_of(inward, Trust::Caller), "network.rules[0].granted_addresses");
+  EXPECT_EQ(field_of(inward, Trust::Operator), "");
+  const char* secret =
+      R"([{"domain": "a.b"}, {"domain": "c.d", "inject": [{"header": "A", "secret": "s"}]}])";
+  EXPECT_EQ(field_of(secret, Trust::Caller), "network.rules[1].inject");
+}
+
+TEST(NetworkRules, ModeAndListsMustAgree) {
+  NetworkWish wish;
+  EXPECT_TRUE(rules_of(wish, Trust::Caller)->empty());
+  wish.mode = "allowlist";
+  EXPECT_TRUE(rules_of(wish, Trust::Caller)->empty()) << "an empty list allows nothing";
+  wish.domain_allowlist = {"a.example"};
+  wish.rules = EgressRules{{"b.example", {}}};
+  EXPECT_EQ(rules_of(wish, Trust::Caller).error().field, "network.rules");
+  wish.rules.reset();
+  wish.mode = "none";
+  EXPECT_EQ(rules_of(wish, Trust::Caller).error().field, "network.domain_allowlist");
+}
+
+TEST(NetworkRules, ANameOfAnAllowlistIsCanonicalAndForTheWeb) {
+  NetworkWish wish;
+  wish.domain_allowlist = {"API.Example.com", "*.pypi.org"};
+  const auto rules = rules_of(wish, Trust::Caller);
+  ASSERT_TRUE(rules) << rules.error().message;
+  ASSERT_EQ(rules->size(), 2U);
+  EXPECT_EQ((*rules)[0].domain, "api.example.com");
+  EXPECT_EQ((*rules)[0].ports, (std::vector<std::uint16_t>{80, 443}));
+  EXPECT_EQ((*rules)[1].apex, policy::Apex::Excluded);
+}
+
+TEST(NetworkRules, ARecordGivesBackWhatWasKept) {
+  policy::NetworkEgressRule rule{"api.example.com", {443, 8443}};
+  rule.rate_limit_per_min = 7;
+  rule.apex = policy::Apex::Included;
+  rule.methods = {"GET"};
+  rule.path_prefixes = {"/v1/"};
+  rule.max_bytes = 4096;
+  rule.granted_addresses = {"10.0.0.1"};
+  rule.inject = {{"Authorization", "key", "Bearer "}, {"X-Other", "other"}};
+  rule.inspect = true;
+  const EgressRules rules{rule, {"b.example", {}}};
+  const auto again = read_rules(to_json(rules), "network");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, rules);
+}
+
+TEST(NetworkRules, TheVariablesNameTheProxyInBothSpellings) {
+  const auto all = way_out_environment();
+  for (const char* one : {"HTTP_PROXY=http://127.0.0.1:3128", "https_proxy=http://127.0.0.1:3128",
+                          "ALL_PROXY=http://127.0.0.1:3128", "no_proxy=localhost,127.0.0.1,::1"})
+    EXPECT_NE(std::ranges::find(all, one), all.end()) << one;
+}
+
+}  // namespace
+}  // namespace caisson::control

@@ -1,0 +1,31 @@
+// egress/gate/arrival.h — what a connection wants, told by the address it came to. The kernel says
+// where that was; a guest cannot say anything else.
+#pragma once
+
+#include <cstdint>
+
+#include "egress/gate/socket_address.h"
+#include "policy/way_out.h"
+
+namespace caisson::egress {
+
+// Where a guest finds us, all on its own loopback.
+using policy::kProxyPort;
+using policy::kResolverPort;
+using policy::kSocksPort;
+
+enum class Role : std::uint8_t {
+  Proxy,        // HTTP or SOCKS5
+  Resolver,     // DNS by TCP
+  Transparent,  // to an address that stands for a name
+  Stranger,     // closed
+};
+
+struct Arrival {
+  Role role = Role::Stranger;
+  Endpoint to;
+};
+
+[[nodiscard]] Arrival arrival_at(const Endpoint& to) noexcept;
+
+}  // namespace caisson::egress
