@@ -191,6 +191,15 @@ void set_limits() {
   // Its memory holds tenants' bytes and tokens.
   const rlimit no_core{0, 0};
   (void)::setrlimit(RLIMIT_CORE, &no_core);
+  // Secrets are held in memory that is never swapped out. Where we may not raise the limit, the
+  // server says whether it is enough.
+  constexpr rlim_t kLockedBytes = rlim_t{16} << 20U;
+  rlimit locked{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur < kLockedBytes) {
+    locked.rlim_cur = kLockedBytes;
+    locked.rlim_max = std::max(locked.rlim_max, kLockedBytes);
+    (void)::setrlimit(RLIMIT_MEMLOCK, &locked);
+  }
   (void)::umask(077);
 }
 

@@ -124,10 +124,13 @@ void FleetImpl::model_called(Sandbox& sandbox, const egress::LlmCall& call) {
       static_cast<std::uint64_t>(std::max<std::int64_t>(0, call.amount.tokens));
   keep_spent(sandbox);
   Audited audit(*this, own_row(sandbox, "guest", "llm.call", cut_text(call.model, kModelShownMax)));
-  store::Store::Batch batch;
-  if (sandbox.state != State::Ended) batch.sandboxes.push_back(stored(sandbox));
-  batch.sandboxes.push_back(account(sandbox.tenant));
-  post(std::move(batch));
+  // A call that cost nothing changes no account, and a guest can make it without end.
+  if (call.amount.tokens != 0 || call.amount.cost != 0) {
+    store::Store::Batch batch;
+    if (sandbox.state != State::Ended) batch.sandboxes.push_back(stored(sandbox));
+    batch.sandboxes.push_back(account(sandbox.tenant));
+    post(std::move(batch));
+  }
   if (!within_budget(audit)) return;
   audit.detail["provider"] = to_string(call.provider);
   audit.detail["path"] = cut_text(call.path, 256);

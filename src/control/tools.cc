@@ -304,9 +304,10 @@ json::object file_list_answer(std::string_view path, const engine::Listing& list
   for (const engine::FileEntry& entry : listing.entries) {
     if (entries.size() >= kToolEntriesMax) break;
     const std::string name = to_utf8(entry.name);
-    const std::string folder = path == "/" ? "" : to_utf8(path);
+    std::string whole = path == "/" ? "" : to_utf8(path);
+    whole.append("/").append(name);
     json::object one{{"name", name},
-                     {"path", folder + "/" + name},
+                     {"path", std::move(whole)},
                      {"type", to_string(entry.type)},
                      {"size", entry.size},
                      {"mode", fmt::format("{:04o}", entry.mode)},

@@ -87,9 +87,7 @@ class ServerLife {
 
  private:
   asio::awaitable<Result<void>> open() {
-    auto vault = control::Vault::open(vault_paths(settings_));
-    if (!vault) co_return std::unexpected(vault.error().within("secrets"));
-    vault_ = *std::move(vault);
+    if (auto kept = open_vault(); !kept) co_return kept;
     auto wanted = wanted_options(settings_);
     if (!wanted) co_return std::unexpected(wanted.error());
     auto fleet = co_await control::open_fleet(io_.get_executor(), *std::move(wanted),
@@ -111,6 +109,23 @@ class ServerLife {
     watch_signals();
     say_ready();
     co_return Result<void>();
+  }
+
+  // A host that lets us lock no memory has no secrets, and whatever names one is refused; the rest
+  // of the server needs none, unless the settings say otherwise.
+  Result<void> open_vault() {
+    auto vault = control::Vault::open(vault_paths(settings_));
+    const policy::EgressSettings& egress = settings_.egress;
+    const bool needed =
+        egress.openai.enabled() || egress.anthropic.enabled() || egress.host_port.has_value();
+    if (!vault && (needed || vault.error().code != Errc::Unsupported))
+      return std::unexpected(vault.error().within("secrets"));
+    if (vault) {
+      vault_ = *std::move(vault);
+    } else {
+      log_.say(LogLevel::Warning, "no secrets are kept: " + vault.error().message);
+    }
+    return {};
   }
 
   // An administrator's, when there is none at all or when one was asked for. Shown once.
@@ -244,7 +259,7 @@ class ServerLife {
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
     log_.say(LogLevel::Info, "stopped");
-    signals_.cancel(ignored);
+    (void)signals_.cancel(ignored);
     io_.stop();
   }
 

@@ -11,8 +11,8 @@
 namespace caisson::sys {
 
 struct HandedFd {
-  int fd = -1;                 // ours, or
-  const char* path = nullptr;  // a file that the child opens for reading and writing
+  const char* path = nullptr;  // a file that the child opens for reading and writing, or
+  int fd = -1;                 // one of ours
   int number = -1;             // what the child sees it as
 };
 

@@ -62,7 +62,7 @@ asio::awaitable<Verdict> Connection::admit(const Asked& asked) {
     verdict = core->ledger.take(std::move(verdict), Clock::now());
   }
   if (verdict.outcome != Outcome::Deny) {
-    resolved_ = co_await core->resolver->resolve(std::get<HostName>(asked.request.host));
+    resolved_ = co_await core->resolve(std::get<HostName>(asked.request.host));
     verdict = decide(asked.request, core->ledger.rules(), resolved_);
   }
   Passage passage = passage_of(asked, verdict);

@@ -82,6 +82,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] boost::asio::awaitable<Fill> fill_up_in();
   [[nodiscard]] boost::asio::awaitable<bool> send_client(std::string_view bytes);
   [[nodiscard]] boost::asio::awaitable<bool> send_up(std::string_view bytes);  // counted
+  // Called for each piece that was moved at once: now and then the others have their turn, because
+  // a peer that is always ready would otherwise keep the only thread.
+  [[nodiscard]] boost::asio::awaitable<void> breathe(std::size_t bytes);
   // As they come, up to `limit`.
   [[nodiscard]] boost::asio::awaitable<PumpEnd> pump(Direction direction, std::uint64_t limit);
   // Both directions until both have ended, with what was read already first.
@@ -99,6 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string in;                  // read from the client, not used
   std::string up_in;               // read from the host, not used
   std::function<void()> when_cut;  // whoever stands between us and the real sockets
+  bool handed_over = false;        // it came from outside the sandbox: see Gate::take()
 
  private:
   struct Standing {  // what was let through, while it is there
@@ -127,6 +131,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Resolved resolved_;  // of the last admit()
   bool cut_ = false;
   bool stop_down_ = false;
+  std::size_t breathless_ =
+      0;  // bytes, and a price for each piece, since the others had their turn
 };
 
 }  // namespace caisson::egress

@@ -54,13 +54,24 @@ asio::awaitable<bool> Connection::writable(Stream& stream) {
   co_return ready && !cut_ && !deadline.passed();
 }
 
+asio::awaitable<void> Connection::breathe(std::size_t bytes) {
+  constexpr std::size_t kPieceCost = 8UL * 1024;  // a piece of one byte is not for nothing
+  breathless_ += bytes + kPieceCost;
+  if (breathless_ < kBurstBytes) co_return;
+  breathless_ = 0;
+  co_await asio::post(core->executor, asio::use_awaitable);
+}
+
 asio::awaitable<Fill> Connection::fill(Stream& stream, std::string& into, std::size_t most) {
   for (;;) {
     const std::size_t had = into.size();
     into.resize(had + most);
     const Io got = stream.try_read(into.data() + had, most);
     into.resize(had + got.bytes);
-    if (got.state == IoState::Moved) co_return Fill::More;
+    if (got.state == IoState::Moved) {
+      co_await breathe(got.bytes);
+      co_return cut_ ? Fill::Broken : Fill::More;
+    }
     if (got.state == IoState::End) co_return Fill::End;
     if (got.state == IoState::Broken) co_return Fill::Broken;
     if (into.empty()) std::string().swap(into);  // nothing is held while it rests
@@ -91,8 +102,9 @@ asio::awaitable<bool> Connection::send(Stream& stream, std::string_view bytes) {
     bytes.remove_prefix(sent.bytes);
     if (sent.state == IoState::Broken) co_return false;
     if (sent.state == IoState::WouldBlock && !co_await writable(stream)) co_return false;
+    if (sent.state == IoState::Moved) co_await breathe(sent.bytes);
   }
-  co_return true;
+  co_return !cut_;
 }
 
 asio::awaitable<bool> Connection::send_client(std::string_view bytes) {

@@ -101,6 +101,7 @@ void admit(const std::shared_ptr<GateCore>& core, UniqueFd fd, Arrival arrival,
   }
   auto connection = std::make_shared<Connection>(core);
   if (!connection->client.assign(std::move(fd))) return;
+  connection->handed_over = !early.empty();
   connection->in = std::move(early);
   asio::co_spawn(core->executor, serve(std::move(connection), arrival), asio::detached);
 }

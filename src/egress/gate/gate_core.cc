@@ -35,6 +35,15 @@ boost::asio::awaitable<Result<void>> GateCore::record(Passage passage) {
   co_return kept;
 }
 
+boost::asio::awaitable<Resolved> GateCore::resolve(HostName host) {
+  if (resolving >= kGateResolvingMax) co_return Resolved{Resolution::Failed, {}};
+  const auto self = shared_from_this();  // the count is ours, whoever else has left
+  ++resolving;
+  Resolved found = co_await resolver->resolve(std::move(host));
+  --resolving;
+  co_return found;
+}
+
 bool GateCore::note(Passage passage) {
   if (closed) return false;
   count(passage.verdict);

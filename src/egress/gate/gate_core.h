@@ -21,6 +21,8 @@ namespace caisson::egress {
 class Connection;
 class TlsTrust;  // tls_client.h
 
+// Names asked for at once, of one sandbox.
+inline constexpr std::size_t kGateResolvingMax = 16;
 // Queries to the resolver inside: so many at once, and so many a minute.
 inline constexpr std::int64_t kNameQueriesPerMinuteMax = 6000;
 
@@ -38,6 +40,9 @@ class GateCore : public std::enable_shared_from_this<GateCore> {
   // Tells a later one. False: it cannot be kept.
   bool note(Passage passage);
   void farewell(Farewell words);
+  // By the resolver that all gates share, where each has a part only: a zone that never answers is
+  // its own sandbox's loss.
+  [[nodiscard]] boost::asio::awaitable<Resolved> resolve(HostName host);
 
   const boost::asio::any_io_executor executor;
   const std::string sandbox;
@@ -57,6 +62,7 @@ class GateCore : public std::enable_shared_from_this<GateCore> {
   std::list<Connection*> connections;
   std::shared_ptr<TlsTrust> trust;  // loaded with the first https of a tool
   bool closed = false;
+  std::size_t resolving = 0;
 
   std::list<boost::asio::posix::stream_descriptor> listeners;
   boost::asio::posix::stream_descriptor name_socket;

@@ -28,7 +28,7 @@
 namespace caisson::egress {
 
 // Bodies of calls under way, of one sandbox together: they are read whole before they leave.
-inline constexpr std::size_t kGatewayBytesMax = std::size_t{64} << 20U;
+inline constexpr std::size_t kGatewayBytesMax = std::size_t{40} << 20U;
 
 struct GatewayProvider {
   Provider provider = Provider::OpenAi;

@@ -21,6 +21,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr http::Limits kAnswerLimits{.header_bytes_max = kAnswerHeadBytesMax, .headers_max = 200};
+constexpr seconds kBodyPatience{60};
 constexpr std::size_t kPiece = 16UL * 1024;
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 constexpr milliseconds kEndPatience{500};
@@ -90,7 +91,6 @@ bool GatewayCall::hold(std::size_t bytes) {
 }
 
 asio::awaitable<bool> GatewayCall::more_body() {
-  c_.deadline.set(c_.core->times.head);
   const Fill filled = co_await c_.fill_in();
   co_return filled == Fill::More;
 }
@@ -109,6 +109,8 @@ asio::awaitable<GatewayCall::Step> GatewayCall::read_body() {
   http::ChunkDecoder decoder;
   const std::uint64_t length = request_.content_length.value_or(0);
   if (!framing_.chunked && length > kRequestBytesMax) co_return std::unexpected(large);
+  // For the whole body, however slowly it drips: it is held in our memory until it leaves.
+  c_.deadline.set(kBodyPatience);
   for (;;) {
     bool done = false;
     if (framing_.chunked) {
@@ -224,7 +226,11 @@ asio::awaitable<bool> GatewayCall::send_up(std::string_view bytes) {
     const Io sent = c_.upstream.try_write(bytes);
     bytes.remove_prefix(sent.bytes);
     if (sent.state == IoState::Broken) co_return false;
-    if (sent.state != IoState::WouldBlock) continue;
+    if (sent.state != IoState::WouldBlock) {
+      co_await c_.breathe(sent.bytes);
+      if (c_.is_cut()) co_return false;
+      continue;
+    }
     if (!co_await c_.upstream.wait_write() || c_.is_cut()) co_return false;
   }
   co_return true;
@@ -237,7 +243,10 @@ asio::awaitable<Fill> GatewayCall::fill() {
     const Io got = c_.upstream.try_read(in_.data() + had, kPiece);
     in_.resize(had + got.bytes);
     c_.core->counts.bytes_down += got.bytes;
-    if (got.state == IoState::Moved) co_return Fill::More;
+    if (got.state == IoState::Moved) {
+      co_await c_.breathe(got.bytes);
+      co_return c_.is_cut() ? Fill::Broken : Fill::More;
+    }
     if (got.state == IoState::End) co_return Fill::End;
     if (got.state == IoState::Broken) co_return Fill::Broken;
     if (!co_await c_.upstream.wait_read() || c_.is_cut()) co_return Fill::Broken;

@@ -128,6 +128,8 @@ std::optional<OwnAnswer> HttpRelay::inject(const Asked& asked, const Verdict& ve
 
 // Ourselves, by the address that the variables of the guest name.
 std::optional<Gateway::Found> HttpRelay::gateway_target() const {
+  // Whoever came from outside with a token has shown it for hosts, and once.
+  if (c_.handed_over) return std::nullopt;
   if (tunnel_ || !c_.core->gateway || !request_.target.starts_with('/')) return std::nullopt;
   const std::string_view host = request_.field("Host");
   const std::string port = fmt::format(":{}", kProxyPort);

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kRecordBytes = 16384;  // the clear text of one
 // So much may pass before other connections have their turn.
+constexpr int kOwnWordsMax = 64 * 1024;  // alerts and keys that nobody takes from us
 constexpr std::size_t kTurnBytes = 256UL * 1024;
 
 }  // namespace
@@ -149,9 +150,17 @@ asio::awaitable<bool> TlsPump::inward() {
       continue;
     }
     // An alert or a new key: the other direction is woken up to send it.
-    if (BIO_pending(::SSL_get_wbio(session_.get())) > 0) plain_.cancel();
+    const int waiting = BIO_pending(::SSL_get_wbio(session_.get()));
+    if (waiting > kOwnWordsMax) co_return false;  // it asks without end, and reads nothing
+    if (waiting > 0) plain_.cancel();
     const IoState state = read_wire();
-    if (state == IoState::Moved) continue;
+    if (state == IoState::Moved) {
+      turn += kRecordBytes;  // a record of a few bytes costs as much as a large one
+      if (turn < kTurnBytes) continue;
+      turn = 0;
+      co_await asio::post(executor_, asio::use_awaitable);
+      continue;
+    }
     // Many servers close without a word of TLS. Where that could be an end too early, the length
     // that HTTP names tells.
     if (state == IoState::End) co_return true;

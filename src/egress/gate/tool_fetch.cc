@@ -78,7 +78,9 @@ Result<void> check(const ToolRequest& request) {
   return {};
 }
 
-std::string head_of(const ToolRequest& request, const Place& place, const Injection& injection) {
+constexpr std::size_t kTailBytes = 128;  // Content-Length and Connection
+
+std::string message_of(const ToolRequest& request, const Place& place, const Injection& injection) {
   const std::uint16_t usual = place.tls ? kHttpsPort : kHttpPort;
   std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}", request.method, place.target.path,
                                 place.target.host.text());
@@ -90,14 +92,22 @@ std::string head_of(const ToolRequest& request, const Place& place, const Inject
         http::same_name(field.name, "expect") || injection.replaces(field.name)) {
       continue;
     }
+    // What is packed cannot be searched for a secret.
+    if (!injection.empty() && http::same_name(field.name, "accept-encoding")) continue;
     out += fmt::format("{}: {}\r\n", field.name, field.value);
   }
+  if (!injection.empty()) out += "Accept-Encoding: identity\r\n";
+  std::size_t secrets = 0;
   for (const http::Field& field : injection.fields())
-    out += fmt::format("{}: {}\r\n", field.name, field.value);
+    secrets += field.name.size() + field.value.size() + 4;
+  out.reserve(out.size() + secrets + kTailBytes + request.body.size());  // no copy is left behind
+  for (const http::Field& field : injection.fields())
+    out.append(field.name).append(": ").append(field.value).append("\r\n");
   const bool has_length = !request.body.empty() || request.method == "POST" ||
                           request.method == "PUT" || request.method == "PATCH";
   if (has_length) out += fmt::format("Content-Length: {}\r\n", request.body.size());
   out += "Connection: close\r\n\r\n";
+  out += request.body;
   return out;
 }
 
@@ -190,8 +200,6 @@ asio::awaitable<Result<ToolAnswer>> read_answer(Link& link, std::string_view met
   if (head->framing.kind == http::BodyKind::Length && answer.body.size() > head->framing.length) {
     answer.body.resize(static_cast<std::size_t>(head->framing.length));
   }
-  answer.truncated = answer.body.size() > kToolBodyBytesMax;
-  if (answer.truncated) answer.body.resize(kToolBodyBytesMax);
   answer.fields = std::move(head->answer.fields);
   co_return answer;
 }
@@ -221,6 +229,14 @@ Result<std::unique_ptr<TlsClient>> open_tls(const HostName& host, Connection& co
   return TlsClient::make(core.trust, host, connection);
 }
 
+// Cut behind the search for secrets, and well before the end of what was searched: half a secret at
+// the edge is found by no search.
+constexpr std::size_t kSecretMargin = 16UL * 1024;
+void cut(ToolAnswer& answer, std::size_t margin) {
+  answer.truncated = answer.body.size() > kToolBodyBytesMax;
+  if (answer.truncated) answer.body.resize(kToolBodyBytesMax - margin);
+}
+
 asio::awaitable<Result<ToolAnswer>> converse(Connection& connection, const ToolRequest& request,
                                              const Place& place, const Injection& injection) {
   std::unique_ptr<TlsClient> tls;
@@ -232,7 +248,7 @@ asio::awaitable<Result<ToolAnswer>> converse(Connection& connection, const ToolR
     if (!shaken) co_return std::unexpected(shaken.error());
   }
   Link link(connection, tls.get());
-  std::string bytes = head_of(request, place, injection) + request.body;
+  std::string bytes = message_of(request, place, injection);
   const auto sent = co_await link.write(bytes);
   if (!injection.empty()) wipe(bytes);
   if (!sent) co_return std::unexpected(sent.error());
@@ -241,6 +257,7 @@ asio::awaitable<Result<ToolAnswer>> converse(Connection& connection, const ToolR
     answer->body = injection.redactor().scrub(answer->body);
     for (http::Field& field : answer->fields) field.value = injection.redactor().scrub(field.value);
   }
+  if (answer) cut(*answer, injection.empty() ? 0 : kSecretMargin);
   co_return answer;
 }
 
@@ -260,7 +277,11 @@ asio::awaitable<Result<ToolAnswer>> fetch_for_tool(std::shared_ptr<GateCore> cor
   if (verdict.outcome == Outcome::Deny) {
     const bool limited = verdict.reason == Reason::RateLimited;
     if (!place) co_return bad_field("url", "url: " + verdict.text);
-    co_return failure(limited ? Errc::Exhausted : Errc::Denied, verdict.text);
+    // Which address a name has on our side is not for everybody who may ask.
+    const std::string told = verdict.reason == Reason::ForbiddenAddress
+                                 ? asked.host + ": an address of it is not public"
+                                 : verdict.text;
+    co_return failure(limited ? Errc::Exhausted : Errc::Denied, told);
   }
   const auto injection =
       Injection::make(core->ledger.rules().all()[*verdict.rule_index].wanted.inject, core->secrets);
