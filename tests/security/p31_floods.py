@@ -171,6 +171,33 @@ sys.stdin.readline()
         self.assertEqual(done.told["said"], [200] * 20)
         self.finish(flood)
 
+    def test_a_peer_that_is_always_ready_does_not_keep_the_gate(self):
+        """Requests by the thousand in one piece, all refused, and answers that are taken as they come: nothing of it
+        ever has to be waited for. Others have their turn nevertheless."""
+        done = self.probe(RULES, """
+import os, signal
+link = socket.create_connection(('127.0.0.1', PROXY), PATIENCE)
+link.setblocking(True)
+many = b'GET http://refused.test/ HTTP/1.1\\r\\nHost: refused.test\\r\\n\\r\\n' * 4000
+others = []
+for work in (lambda: link.sendall(many), lambda: link.recv(1 << 20)):
+    child = os.fork()
+    if child == 0:
+        try:
+            while True:
+                work()
+        finally:
+            os._exit(0)
+    others.append(child)
+out['healthy'] = [status(get('http://allowed.test/healthy')) for _ in range(50)]
+out['names'] = query('allowed.test')[0]
+for child in others:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+""")
+        self.assertEqual(set(done.told["healthy"]), {200})
+        self.assertEqual(done.told["names"], 0)
+
     def test_first_bytes_that_never_end(self):
         done = self.probe(RULES, """
 def pour(port, first, more, most=2000000):
