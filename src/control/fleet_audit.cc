@@ -47,7 +47,7 @@ Audited::~Audited() {
 }
 
 store::AuditEvent FleetImpl::row(const Caller& caller, std::string action, std::string sandbox,
-                                 std::string object) const {
+                                 const std::string& object) const {
   store::AuditEvent event;
   event.tenant = caller.tenant;
   event.actor = caller.actor;
@@ -59,7 +59,7 @@ store::AuditEvent FleetImpl::row(const Caller& caller, std::string action, std::
 }
 
 store::AuditEvent FleetImpl::own_row(const Sandbox& sandbox, std::string actor, std::string action,
-                                     std::string object) const {
+                                     const std::string& object) const {
   store::AuditEvent event;
   event.tenant = sandbox.tenant;
   event.actor = std::move(actor);

@@ -79,7 +79,7 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   if (!place) co_return co_await settle(audit, refuse(place.error()));
   auto launched = co_await launch(caller, std::move(*plan), std::move(*place));
   if (!launched) co_return co_await settle(audit, refuse(launched.error()));
-  const SandboxPtr sandbox = *launched;
+  const SandboxPtr& sandbox = *launched;
   audit.row.sandbox = sandbox->id;
   audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
   audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;

@@ -250,9 +250,9 @@ class FleetImpl final : public RunningFleet {
 
   // fleet_audit.cc
   [[nodiscard]] store::AuditEvent row(const Caller& caller, std::string action, std::string sandbox,
-                                      std::string object) const;
+                                      const std::string& object) const;
   [[nodiscard]] store::AuditEvent own_row(const Sandbox& sandbox, std::string actor,
-                                          std::string action, std::string object) const;
+                                          std::string action, const std::string& object) const;
   // Refuses before anything is done when the last row could not be written and still cannot.
   awaitable<Result<void>> store_works();
   // The same for a call that will have a row: Exhausted when its tenant has written his share.

@@ -268,7 +268,7 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family
   const bool v4 = family == AF_INET;
   ip::tcp::socket socket(executor_);
   boost::system::error_code failed;
-  socket.assign(v4 ? ip::tcp::v4() : ip::tcp::v6(), made->get(), failed);
+  (void)socket.assign(v4 ? ip::tcp::v4() : ip::tcp::v6(), made->get(), failed);
   if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
   (void)made->release();
   const ip::address there =

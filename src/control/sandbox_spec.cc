@@ -153,7 +153,7 @@ Result<std::vector<std::string>> environment_of(
     bytes += name.size() + value.size() + 2;
     if (bytes > kEnvironmentBytesMax)
       return bad_field(std::string(field), fmt::format("{}: together larger than 64 KiB", field));
-    out.push_back(name + "=" + value);
+    out.push_back(fmt::format("{}={}", name, value));
   }
   return out;
 }

@@ -151,7 +151,7 @@ Result<control::LimitWish> limit_wish(const json::object& body, std::string pref
 }
 
 Result<control::NetworkWish> network_wish(const json::object& body, std::string prefix) {
-  Fields fields(body, prefix);
+  Fields fields(body, std::move(prefix));
   control::NetworkWish wish;
   wish.mode = fields.choice("mode", {"none", "allowlist"});
   wish.domain_allowlist =
