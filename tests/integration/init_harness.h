@@ -26,11 +26,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/base.h"
 #include "engine/link/guest_session.h"
+#include "sys/socket.h"
 
 namespace caisson::test {
 
@@ -124,19 +126,9 @@ class InitSandbox {
     must(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "stream");
     const wire::ControlHeader header{wire::kVersion,
                                      static_cast<std::uint32_t>(wire::ControlKind::Attach)};
-    iovec data{const_cast<wire::ControlHeader*>(&header), sizeof(header)};
-    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = room;
-    message.msg_controllen = sizeof(room);
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(part), &ends[1], sizeof(int));
-    must(::sendmsg(control_.get(), &message, MSG_NOSIGNAL) >= 0, "attach");
+    must(sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {{ends[1]}})
+             .has_value(),
+         "attach");
     ::close(ends[1]);
     return UniqueFd(ends[0]);
   }

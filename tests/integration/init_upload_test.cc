@@ -5,6 +5,7 @@
 #include <map>
 
 #include "init_harness.h"
+#include "sys/socket.h"
 
 namespace caisson::test {
 namespace {
@@ -87,19 +88,8 @@ class InitUpload : public testing::Test {
   }
   // Raw bytes with a descriptor beside them.
   void pass(const std::string& bytes, int fd) {
-    iovec data{const_cast<char*>(bytes.data()), bytes.size()};
-    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = room;
-    message.msg_controllen = sizeof(room);
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(part), &fd, sizeof(int));
-    ASSERT_EQ(::sendmsg(link().fd(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    const auto sent = sys::send_message(link().fd(), std::as_bytes(std::span(bytes)), {{fd}});
+    ASSERT_TRUE(sent) << sent.error().message;
   }
   static std::string frame(Kind kind, std::uint32_t id, const std::string& payload) {
     const wire::FrameHeader header{static_cast<std::uint32_t>(payload.size()),

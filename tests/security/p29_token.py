@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parent / "server")]
 import way_out
 from harness import PATIENCE, Server, path_of
 from upstream import Dns, Web
-from way_out import PUBLIC, rule
+from way_out import PUBLIC, allowlist, rule
 
 CODE = "curl -s -o /dev/null -w '%{{http_code}} ' {}; "
 
@@ -34,10 +34,6 @@ def letters(data):
 
 def unletters(text):
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def allowlist(*rules, **more):
-    return {"mode": "allowlist", "rules": list(rules), **more}
 
 
 @functools.cache

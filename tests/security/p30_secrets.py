@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parent / "server")]
 import way_out
 from harness import Server, path_of
 from upstream import Authority, Dns, Web
-from way_out import PUBLIC, rule
+from way_out import PUBLIC, allowlist, rule
 
 CANARY = "canary-6f1d0b8e2a57-of-the-test"
 SPELLINGS = [CANARY.encode(), CANARY.encode().hex().encode(), base64.b64encode(CANARY.encode())[:-4],
@@ -28,10 +28,6 @@ CODE = "curl -s -o /dev/null -w '%{{http_code}} ' {}; "
 
 def injecting(domain="api.test", secret="key", **more):
     return rule(domain, 80, 443, inject=[{"header": "Authorization", "secret": secret, "prefix": "Bearer "}], **more)
-
-
-def allowlist(*rules):
-    return {"mode": "allowlist", "rules": list(rules)}
 
 
 def leak(test, web):

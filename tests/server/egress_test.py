@@ -16,13 +16,9 @@ import harness
 import way_out
 from harness import PATIENCE, Server, path_of, wait_for
 from upstream import Authority, Dns, Web
-from way_out import PUBLIC, rule
+from way_out import PUBLIC, allowlist, rule
 
 CODE = "curl -s -o /dev/null -w '%{{http_code}} ' {}; "
-
-
-def allowlist(*rules):
-    return {"mode": "allowlist", "rules": list(rules)}
 
 
 @functools.cache

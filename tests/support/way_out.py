@@ -92,6 +92,11 @@ def rule(domain, *ports, **more):
     return {"domain": domain, "ports": list(ports or (80, 443)), "rate_limit_per_min": 1000000, **more}
 
 
+def allowlist(*rules, **more):
+    """The `network` of a create."""
+    return {"mode": "allowlist", "rules": list(rules), **more}
+
+
 class Inside:
     """How a run ended: what its probe told, and what the run said about it."""
 
