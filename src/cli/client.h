@@ -22,6 +22,16 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int rm_command(std::span<char*> args);
 [[nodiscard]] int pause_command(std::span<char*> args);
 [[nodiscard]] int resume_command(std::span<char*> args);
+[[nodiscard]] int stop_command(std::span<char*> args);
+[[nodiscard]] int start_command(std::span<char*> args);
+[[nodiscard]] int image_command(std::span<char*> args);
+[[nodiscard]] int snapshot_command(std::span<char*> args);
+[[nodiscard]] int fork_command(std::span<char*> args);
+[[nodiscard]] int undo_command(std::span<char*> args);
+[[nodiscard]] int diff_command(std::span<char*> args);
+[[nodiscard]] int merge_command(std::span<char*> args);
+[[nodiscard]] int volume_command(std::span<char*> args);
+[[nodiscard]] int storage_command(std::span<char*> args);
 [[nodiscard]] int events_command(std::span<char*> args);
 [[nodiscard]] int top_command(std::span<char*> args);
 [[nodiscard]] int audit_command(std::span<char*> args);

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client_json.h"
+#include "cli/client_new_file.h"
 #include "cli/client_path.h"
 #include "cli/client_progress.h"
 #include "cli/client_session.h"
@@ -87,7 +88,7 @@ Result<void> upload_file(const Session& session, const std::string& id, const st
   };
   const std::string target =
       fmt::format("{}?mode={:04o}", file_target(id, "files", to), info.st_mode & 0777U);
-  return accept(session.remote().upload(target, "application/octet-stream",
+  return accept(session.remote().upload("PUT", target, "application/octet-stream",
                                         static_cast<std::uint64_t>(info.st_size), source));
 }
 
@@ -105,7 +106,7 @@ Result<void> upload_folder(const Session& session, const std::string& id, const 
     progress.add(packer.content_sent() - before);
     return got;
   };
-  return accept(session.remote().upload(file_target(id, "archive", to), "application/x-tar",
+  return accept(session.remote().upload("PUT", file_target(id, "archive", to), "application/x-tar",
                                         std::nullopt, source));
 }
 
@@ -123,55 +124,6 @@ Result<void> copy_in(const Session& session, const std::string& from, const Plac
 }
 
 // --- out of a sandbox ---
-
-Result<void> write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return sys_failure("write", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return {};
-}
-
-// A file that appears whole or not at all.
-class NewFile {
- public:
-  static Result<NewFile> make(const std::string& path) {
-    std::string name = path + ".caisson-XXXXXX";
-    UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
-    if (!fd) return sys_failure("make " + policy::printable(path), errno);
-    return NewFile(path, std::move(name), std::move(fd));
-  }
-  NewFile(NewFile&& other) noexcept
-      : path_(std::move(other.path_)),
-        name_(std::exchange(other.name_, {})),
-        fd_(std::move(other.fd_)) {}
-  NewFile& operator=(NewFile&&) = delete;
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (!name_.empty()) ::unlink(name_.c_str());
-  }
-
-  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  Result<void> finish(unsigned mode) {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    if (::fchmod(fd_.get(), mode & ~mask) != 0) return sys_failure("set the mode", errno);
-    if (::rename(name_.c_str(), path_.c_str()) != 0)
-      return sys_failure("make " + policy::printable(path_), errno);
-    name_.clear();
-    return {};
-  }
-
- private:
-  NewFile(std::string path, std::string name, UniqueFd fd)
-      : path_(std::move(path)), name_(std::move(name)), fd_(std::move(fd)) {}
-  std::string path_;
-  std::string name_;
-  UniqueFd fd_;
-};
 
 Result<void> download_file(const Session& session, const std::string& id, const std::string& from,
                            const std::string& to) {

@@ -22,9 +22,10 @@ namespace {
 
 struct Words {  // as they were typed
   std::string profile, name, image, memory, disk, cpus, pids, cpu_seconds, timeout, idle, workdir,
-      tools, user;
-  std::vector<std::string> env, labels, files;
+      tools, user, snapshot, storage, checkpoint;
+  std::vector<std::string> env, labels, files, volumes;
   bool writable_root = false;
+  bool persistent = false;
 };
 
 std::unexpected<Error> wrong(std::string_view flag, std::string_view text, std::string_view want) {
@@ -121,11 +122,38 @@ boost::json::array list_of(std::string_view commas) {
   return out;
 }
 
+// NAME:/path, with :ro behind it for a volume that must not be changed.
+Result<boost::json::object> volume_of(const std::string& word) {
+  constexpr std::string_view kWant = "NAME:/PATH or NAME:/PATH:ro";
+  const std::size_t colon = word.find(':');
+  if (colon == std::string::npos || colon == 0) return wrong("--volume", word, kWant);
+  std::string_view path = std::string_view(word).substr(colon + 1);
+  const bool read_only = path.ends_with(":ro");
+  if (read_only) path.remove_suffix(3);
+  if (!read_only && path.ends_with(":rw")) path.remove_suffix(3);
+  if (!path.starts_with('/')) return wrong("--volume", word, kWant);
+  return boost::json::object{
+      {"name", word.substr(0, colon)}, {"path", path}, {"read_only", read_only}};
+}
+
+Result<void> add_file_state(const Words& words, boost::json::object& body) {
+  if (!words.image.empty()) body["image"] = words.image;
+  if (!words.snapshot.empty()) body["snapshot"] = words.snapshot;
+  if (!words.storage.empty()) body["storage"] = words.storage;
+  if (words.persistent) body["persistent"] = true;
+  if (!words.checkpoint.empty())
+    body["checkpoint"] = words.checkpoint == "each-call" ? "each_call" : "none";
+  boost::json::array volumes;
+  for (const std::string& word : words.volumes) volumes.emplace_back(TRY(volume_of(word)));
+  if (!volumes.empty()) body["volumes"] = std::move(volumes);
+  return {};
+}
+
 Result<boost::json::object> body_of(const Words& words, bool tools_given) {
   boost::json::object body;
   if (!words.profile.empty()) body["profile"] = words.profile;
   if (!words.name.empty()) body["name"] = words.name;
-  if (!words.image.empty()) body["base_image"] = words.image;
+  TRY(add_file_state(words, body));
   if (!words.workdir.empty()) body["workdir"] = words.workdir;
   if (!words.user.empty())
     body["user"] = TRY(number_of<std::uint32_t>("--user", words.user, "a user id"));
@@ -154,6 +182,12 @@ void declare(CommandLine& line, Words& words) {
   line.text("--profile", words.profile, "NAME", "a profile of the server");
   line.text("--name", words.name, "NAME", "a name for people; unique while it lives");
   line.text("--image", words.image, "IMAGE", "what its root is made of (default: the server's)");
+  line.text("--snapshot", words.snapshot, "SNAPSHOT", "begin with the files of this one instead");
+  line.choice("--storage", words.storage, {"memory", "disk"}, "where its files lie");
+  line.flag("--persistent", words.persistent, "keep its files when it stops: start it again later");
+  line.choice("--checkpoint", words.checkpoint, {"none", "each-call"},
+              "keep its files before each call, for caisson undo");
+  line.texts("--volume", words.volumes, "NAME:/PATH[:ro]", "show a volume inside; repeat it");
   line.text("--memory", words.memory, "SIZE", "most memory, such as 512m");
   line.text("--disk", words.disk, "SIZE", "most private bytes, such as 1g");
   line.text("--cpus", words.cpus, "CORES", "share of the cores, such as 0.5");

@@ -1,4 +1,4 @@
-// ls, rm, pause, resume: sandboxes as a whole.
+// ls, rm, pause, resume, stop, start: sandboxes as a whole.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -128,6 +128,14 @@ int pause_command(std::span<char*> args) {
 
 int resume_command(std::span<char*> args) {
   return change_state(args, "Lets a paused sandbox go on.", "resume");
+}
+
+int stop_command(std::span<char*> args) {
+  return change_state(args, "Ends the processes of a persistent sandbox; its files stay.", "stop");
+}
+
+int start_command(std::span<char*> args) {
+  return change_state(args, "Starts a stopped sandbox on the files that it had.", "start");
 }
 
 }  // namespace caisson::cli

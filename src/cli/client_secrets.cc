@@ -1,18 +1,15 @@
 // secret set|list|rm: what rules may put into requests. A value comes from standard input, so that
 // it stands neither in a command line nor in a shell's history.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
-#include <cerrno>
-#include <cstdio>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/client_json.h"
 #include "cli/client_path.h"
+#include "cli/client_secret_input.h"
 #include "cli/client_session.h"
 #include "cli/client_text.h"
 
@@ -21,29 +18,8 @@ namespace {
 
 constexpr std::size_t kValueBytesMax = 4096;
 
-// All of standard input, without the newline that an editor or echo puts at its end.
-Result<std::string> read_value() {
-  std::string value;
-  std::array<char, 1024> piece{};
-  for (;;) {
-    const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return sys_failure("read standard input", errno);
-    if (got == 0) break;
-    value.append(piece.data(), static_cast<std::size_t>(got));
-    if (value.size() > kValueBytesMax + 1)
-      return failure(Errc::TooLarge, "the value has more than 4096 bytes");
-  }
-  if (value.ends_with('\n')) value.pop_back();
-  if (value.ends_with('\r')) value.pop_back();
-  if (value.empty()) return failure(Errc::InvalidArgument, "no value came on standard input");
-  return value;
-}
-
 int set(const Session& session, const std::string& name) {
-  if (::isatty(STDIN_FILENO) != 0)
-    fmt::print(stderr, "the value, then the end of input (Ctrl-D):\n");
-  auto value = read_value();
+  auto value = read_secret("the value", kValueBytesMax);
   if (!value) {
     complain("secret", value.error().message);
     return kExitUsage;

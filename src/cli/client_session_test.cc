@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/client_create.h"
 #include "cli/client_json.h"
+#include "cli/fake_remote_test.h"
 
 namespace caisson::cli {
 namespace {
@@ -13,37 +14,6 @@ namespace {
 constexpr const char* kOne = "aaaaaaaaaaaaaaaaaaaaaaaaaa";
 constexpr const char* kTwo = "aaaaaabbbbbbbbbbbbbbbbbbbb";
 constexpr const char* kThree = "cccccccccccccccccccccccccc";
-
-class FakeRemote final : public Remote {
- public:
-  [[nodiscard]] const std::string& url() const noexcept override { return url_; }
-  Result<Answer> call(std::string_view method, const std::string& target,
-                      const std::optional<std::string>&) override {
-    calls.push_back(std::string(method) + " " + target);
-    return answer;
-  }
-  Result<Answer> download(const std::string&, const std::function<void(std::uint64_t)>&,
-                          const Sink&) override {
-    return answer;
-  }
-  Result<Answer> upload(const std::string&, std::string_view, std::optional<std::uint64_t>,
-                        const Source&) override {
-    return answer;
-  }
-  Result<Answer> events(const std::string&, std::optional<milliseconds>,
-                        const std::function<bool(const ServerEvent&)>&) override {
-    return answer;
-  }
-  Result<std::unique_ptr<RemoteSocket>> socket(const std::string&) override {
-    return failure(Errc::Unsupported, "no");
-  }
-
-  std::vector<std::string> calls;
-  Result<Answer> answer;
-
- private:
-  std::string url_ = "http://test";
-};
 
 Answer refusal(unsigned status, const std::string& body) {
   Answer answer;
@@ -83,7 +53,7 @@ TEST(Session, AWholeIdAsksNobody) {
   const Session session("ls", std::move(remote));
   EXPECT_EQ(*session.resolve(kOne), kOne);
   EXPECT_TRUE(fake.calls.empty());
-  fake.answer = refusal(200, R"({"sandboxes": []})");
+  fake.say(200, R"({"sandboxes": []})");
   EXPECT_FALSE(session.resolve("build"));
   EXPECT_EQ(fake.calls, std::vector<std::string>{"GET /api/v1/sandboxes"});
 }
@@ -148,13 +118,24 @@ TEST(CreateOptions, FlagsBecomeTheBody) {
                                "5"});
   ASSERT_TRUE(options);
   EXPECT_EQ(boost::json::value(options->body), *parse_json(R"({
-    "profile": "p", "name": "n", "base_image": "host", "workdir": "/w", "user": 7,
+    "profile": "p", "name": "n", "image": "host", "workdir": "/w", "user": 7,
     "tools": ["shell_exec", "file_read"], "filesystem": {"root": "writable"},
     "resource_limits": {"cpu": 0.5, "memory_mb": 512.0, "disk_mb": 1024.0, "processes": 9,
                         "cpu_seconds": 5.0, "timeout_seconds": 3600.0, "idle_seconds": 30.0},
     "env": {"A": "b=c", "E": ""}, "labels": {"team": "red"}})"));
   EXPECT_EQ(create({})->body, boost::json::object());
   EXPECT_TRUE(create({"--tools", ""})->body.at("tools").as_array().empty());
+}
+
+TEST(CreateOptions, FilesHaveAKindAndAPlace) {
+  const auto options =
+      create({"--snapshot", "good", "--storage", "disk", "--persistent", "--checkpoint",
+              "each-call", "--volume", "cache:/var/cache:ro", "--volume", "data:/data"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(boost::json::value(options->body), *parse_json(R"({
+    "snapshot": "good", "storage": "disk", "persistent": true, "checkpoint": "each_call",
+    "volumes": [{"name": "cache", "path": "/var/cache", "read_only": true},
+                {"name": "data", "path": "/data", "read_only": false}]})"));
 }
 
 TEST(CreateOptions, WrongWordsAreUsageErrors) {
@@ -170,6 +151,12 @@ TEST(CreateOptions, WrongWordsAreUsageErrors) {
                                              {"--file", "x"},
                                              {"--file", "a=/no/such/file"},
                                              {"--user", "root"},
+                                             {"--storage", "ssd"},
+                                             {"--checkpoint", "each_call"},
+                                             {"--volume", "cache"},
+                                             {"--volume", ":/cache"},
+                                             {"--volume", "cache:here"},
+                                             {"--volume", "cache::ro"},
                                              {"--no-such"}}) {
     const auto options = create(words);
     ASSERT_FALSE(options) << words[0];

@@ -24,18 +24,20 @@ struct LauncherOptions {
   bool service = false;
   bool tell_ready = false;
   engine::ServiceOptions serve;
+  std::uint64_t store_bytes = 0;
 };
 
-Result<engine::LauncherCore> open_core(const std::string& state_dir) {
+Result<engine::LauncherCore> open_core(const std::string& state_dir, std::uint64_t store_bytes) {
   engine::native::TierOptions options;
   options.host = engine::probe_host();
   options.state_dir = state_dir;
   options.lifetime = engine::native::Lifetime::Service;
+  options.pool_bytes = store_bytes;
   return engine::LauncherCore::open(std::move(options));
 }
 
 Result<void> serve_private(const std::string& state_dir) {
-  engine::LauncherCore core = TRY(open_core(state_dir));
+  engine::LauncherCore core = TRY(open_core(state_dir, 0));
   return engine::serve(core, kSocket);
 }
 
@@ -52,7 +54,7 @@ int work(const LauncherOptions& options, const engine::Rendezvous& place, int li
          int tell_fd) {
   (void)::pthread_setname_np(::pthread_self(), "caisson-worker");
   const auto serve = [&]() -> Result<void> {
-    engine::LauncherCore core = TRY(open_core(options.serve.state_dir));
+    engine::LauncherCore core = TRY(open_core(options.serve.state_dir, options.store_bytes));
     engine::Service service =
         TRY(engine::Service::open(core, options.serve, place.listener.get(), lifeline));
     tell(std::exchange(tell_fd, -1), "ready");
@@ -130,6 +132,10 @@ int launcher_command(std::span<char*> args) {
                  "end sandboxes without a time to live after so long without a server")
       ->type_name("SECONDS")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{365} * 86400));
+  app.add_option("--store-bytes", options.store_bytes,
+                 "size of the store of layers where one is yet to be made; 0: a quarter of what is "
+                 "free, 32 GiB at most")
+      ->type_name("BYTES");
   app.add_flag("--tell-ready", options.tell_ready,
                "say on descriptor 3 when requests are answered");
   if (const auto done = parse(app, args)) return *done;

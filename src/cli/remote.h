@@ -71,13 +71,17 @@ class Remote {
   [[nodiscard]] virtual Result<Answer> download(const std::string& target,
                                                 const std::function<void(std::uint64_t)>& on_length,
                                                 const Sink& sink) = 0;
-  [[nodiscard]] virtual Result<Answer> upload(const std::string& target,
+  [[nodiscard]] virtual Result<Answer> upload(std::string_view method, const std::string& target,
                                               std::string_view content_type,
                                               std::optional<std::uint64_t> length,
                                               const Source& source) = 0;
   // Until `take` says false or the stream ends; with `quiet`, also when nothing came for so long.
   [[nodiscard]] virtual Result<Answer> events(
       const std::string& target, std::optional<milliseconds> quiet,
+      const std::function<bool(const ServerEvent&)>& take) = 0;
+  // The same as the answer to a POST.
+  [[nodiscard]] virtual Result<Answer> post_events(
+      const std::string& target, const std::string& json,
       const std::function<bool(const ServerEvent&)>& take) = 0;
   // A refusal of the upgrade comes as the error that the server sent.
   [[nodiscard]] virtual Result<std::unique_ptr<RemoteSocket>> socket(const std::string& target) = 0;

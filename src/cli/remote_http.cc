@@ -5,6 +5,7 @@
 #include "cli/client_session.h"
 #include "cli/remote.h"
 #include "http/client.h"
+#include "http/event_stream.h"
 
 namespace caisson::cli {
 namespace {
@@ -68,10 +69,11 @@ class HttpRemote final : public Remote {
     return answer_of(client_.download("GET", target, {}, "", on_head, sink));
   }
 
-  Result<Answer> upload(const std::string& target, std::string_view content_type,
-                        std::optional<std::uint64_t> length, const Source& source) override {
+  Result<Answer> upload(std::string_view method, const std::string& target,
+                        std::string_view content_type, std::optional<std::uint64_t> length,
+                        const Source& source) override {
     const std::array<http::Field, 1> fields = {{{"Content-Type", std::string(content_type)}}};
-    return answer_of(client_.upload("PUT", target, fields, length, source));
+    return answer_of(client_.upload(method, target, fields, length, source));
   }
 
   Result<Answer> events(const std::string& target, std::optional<milliseconds> quiet,
@@ -79,6 +81,31 @@ class HttpRemote final : public Remote {
     return answer_of(client_.events(target, {}, quiet, [&take](const http::ClientEvent& event) {
       return take(ServerEvent{event.id, event.name, event.data});
     }));
+  }
+
+  Result<Answer> post_events(const std::string& target, const std::string& json,
+                             const std::function<bool(const ServerEvent&)>& take) override {
+    const std::array<http::Field, 2> fields = {
+        {{"Content-Type", "application/json"}, {"Accept", "text/event-stream"}}};
+    http::EventStream stream;
+    const auto hand_over = [&take](const http::ClientEvent& event) {
+      return take(ServerEvent{event.id, event.name, event.data});
+    };
+    bool left = false;
+    const auto sink = [&](std::span<const std::byte> bytes) -> Result<void> {
+      const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      left = !TRY(stream.feed(text, hand_over));
+      if (left) return failure(Errc::Gone, "enough was heard");  // ends the connection, too
+      return {};
+    };
+    const auto on_head = [](const http::ClientAnswer&) {};
+    auto answer = client_.download("POST", target, fields, json, on_head, sink);
+    if (!answer && left) {
+      Answer heard;
+      heard.status = 200;
+      return heard;
+    }
+    return answer_of(std::move(answer));
   }
 
   Result<std::unique_ptr<RemoteSocket>> socket(const std::string& target) override {

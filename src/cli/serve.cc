@@ -234,7 +234,7 @@ Result<void> hand_over(const ServeOptions& options, const ServerIdentity& server
                        const std::string& program, int image, const HandOver& things,
                        std::span<const std::string> environment) {
   TRY(ensure_launcher(options.settings.server.state_dir, server,
-                      options.flags.orphan_grace_seconds));
+                      {options.flags.orphan_grace_seconds, options.flags.store_bytes}));
   std::vector<int> kept = things.listeners;
   kept.push_back(things.lock);
   set_limits();
@@ -291,6 +291,10 @@ void add_options(CLI::App& app, ServeFlags& flags) {
   app.add_option("--drain", flags.drain_seconds, "wait so long for running calls at the end")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--store-bytes", flags.store_bytes,
+                 "size of the store of layers, when it is made; a quarter of what is free, and 32 "
+                 "GiB at most, when not given")
+      ->type_name("BYTES");
   app.add_option("--orphan-grace", flags.orphan_grace_seconds,
                  "end sandboxes without a time to live after so long without a server")
       ->type_name("SECONDS")

@@ -27,6 +27,7 @@ struct ServeFlags {
   std::optional<std::string> grpc_listen;
   std::optional<double> drain_seconds;
   std::int64_t orphan_grace_seconds = 600;
+  std::uint64_t store_bytes = 0;
   bool new_admin_token = false;
 };
 

@@ -59,12 +59,13 @@ Result<std::string> read_line(int fd, TimePoint deadline) {
 }
 
 Result<void> start_launcher(const std::string& state_dir, const ServerIdentity& server,
-                            std::int64_t grace) {
+                            const LauncherWishes& wishes) {
   std::vector<std::string> words{"caisson",        "launcher",
                                  "--service",      "--tell-ready",
                                  "--state-dir",    state_dir,
                                  "--server-uid",   std::to_string(server.uid),
-                                 "--orphan-grace", std::to_string(grace)};
+                                 "--orphan-grace", std::to_string(wishes.orphan_grace_seconds),
+                                 "--store-bytes",  std::to_string(wishes.store_bytes)};
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
@@ -96,11 +97,11 @@ Result<void> start_launcher(const std::string& state_dir, const ServerIdentity& 
 
 // What is there, or a new one; and a word from it.
 Result<void> find_or_start(const std::string& state_dir, const ServerIdentity& server,
-                           std::int64_t grace) {
+                           const LauncherWishes& wishes) {
   const std::string socket = engine::launcher_socket(state_dir);
   const auto found = engine::connect_launcher(socket);
   if (!found && found.error().code != Errc::LauncherGone) return std::unexpected(found.error());
-  if (!found) TRY(start_launcher(state_dir, server, grace));
+  if (!found) TRY(start_launcher(state_dir, server, wishes));
   TRY(engine::LauncherClient::attach(socket, Clock::now() + kAnswerMax));
   return {};
 }
@@ -110,11 +111,11 @@ Result<void> find_or_start(const std::string& state_dir, const ServerIdentity& s
 // A server that was told to end is gone a moment before its launcher. Whoever comes in between
 // finds one that hangs up, and then for a moment a place that is taken.
 Result<void> ensure_launcher(const std::string& state_dir, const ServerIdentity& server,
-                             std::int64_t orphan_grace_seconds) {
+                             const LauncherWishes& wishes) {
   const TimePoint patience = Clock::now() + kEndMax;
   bool ending = false;
   for (;;) {
-    auto ready = find_or_start(state_dir, server, orphan_grace_seconds);
+    auto ready = find_or_start(state_dir, server, wishes);
     if (ready) return ready;
     const Errc code = ready.error().code;
     ending = ending || code == Errc::LauncherGone || code == Errc::Gone;

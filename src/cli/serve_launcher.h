@@ -8,10 +8,15 @@
 
 namespace caisson::cli {
 
+struct LauncherWishes {
+  std::int64_t orphan_grace_seconds = 600;
+  std::uint64_t store_bytes = 0;  // of a store that is yet to be made; 0: the launcher decides
+};
+
 // When this returns, a launcher answers at the state directory's socket. One that is started here
 // lives in a session of its own: neither the terminal nor the server's end reaches it.
 [[nodiscard]] Result<void> ensure_launcher(const std::string& state_dir,
                                            const ServerIdentity& server,
-                                           std::int64_t orphan_grace_seconds);
+                                           const LauncherWishes& wishes);
 
 }  // namespace caisson::cli

@@ -2,6 +2,7 @@
 // records and rows are vectors.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/id.h"
+#include "control/fake_layers_test.h"
 #include "control/open_fleet.h"
 #include "engine/channel/fake_guest_test.h"
 #include "store/store.h"
@@ -22,6 +24,9 @@ struct FakeWorld {
   struct Box {
     std::shared_ptr<FakeGuest> guest;
     engine::Limits limits;
+    engine::LayerStack stack;
+    engine::Storage storage = engine::Storage::Memory;
+    engine::Program program = engine::Program::Init;
     bool frozen = false;
     bool ended = false;
     engine::EndReason reason = engine::EndReason::Running;
@@ -32,6 +37,8 @@ struct FakeWorld {
   std::optional<Error> launch_fails;
   bool connected = true;
   bool stopped = false;
+  FakeStoreWorld store;
+  std::map<std::string, std::map<std::string, std::string>> image_files;  // by topmost layer
 };
 
 class FakeLauncher final : public engine::LauncherChannel {
@@ -55,11 +62,34 @@ class FakeLauncher final : public engine::LauncherChannel {
                                                 std::vector<UniqueFd>) override {
     if (!world_.connected) co_return away();
     if (world_.launch_fails) co_return std::unexpected(*world_.launch_fails);
+    if (auto bad = inject("launch")) co_return std::unexpected(*bad);
     engine::LaunchReply reply;
-    reply.id = SandboxId::random()->str();
-    reply.stream = connect(reply.id);
+    reply.id = request.id.empty() ? SandboxId::random()->str() : request.id;
     reply.nonce = nonce_;
-    world_.boxes[reply.id].limits = request.limits;
+    if (request.resume && !world_.store.uppers.contains(reply.id)) co_return none();
+    for (const std::string& layer : request.stack.layers) {
+      if (!world_.store.layers.contains(layer)) co_return none();
+    }
+    if (request.program == engine::Program::Layer) {
+      auto ends = engine::test::socket_pair();
+      reply.stream = std::move(ends.ours);
+      boost::asio::co_spawn(executor_,
+                            play_layer_tool(world_.store, request, std::move(ends.theirs)),
+                            boost::asio::detached);
+      world_.store.making[reply.id] = true;
+    } else {
+      reply.stream = connect(reply.id);
+    }
+    FakeWorld::Box& box = world_.boxes[reply.id];
+    box.limits = request.limits;
+    box.stack = request.stack;
+    box.storage = request.storage;
+    box.program = request.program;
+    if (box.guest && !request.stack.layers.empty()) {
+      const auto at = world_.image_files.find(request.stack.layers.front());
+      if (at != world_.image_files.end()) box.guest->files = at->second;
+    }
+    if (request.storage == engine::Storage::Disk) world_.store.uppers.insert(reply.id);
     world_.requests.push_back(std::move(request));
     co_return reply;
   }
@@ -76,8 +106,89 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (at == world_.boxes.end()) co_return none();
     if (at->second.guest) at->second.guest->close();
     world_.boxes.erase(at);
+    world_.store.uppers.erase(id);
+    world_.store.making.erase(id);
     world_.destroyed.push_back(std::move(id));
     co_return engine::Status{};
+  }
+  awaitable<Result<engine::Status>> stop(std::string id) override {
+    if (!world_.connected) co_return away();
+    const auto at = world_.boxes.find(id);
+    if (at == world_.boxes.end()) co_return none();
+    if (at->second.guest) at->second.guest->close();
+    world_.boxes.erase(at);
+    co_return engine::Status{};
+  }
+
+  awaitable<Result<engine::PoolFacts>> pool() override {
+    engine::PoolFacts facts;
+    facts.kind = "btrfs";
+    facts.limits = facts.live_snapshots = world_.store.live_snapshots;
+    co_return facts;
+  }
+  awaitable<Result<engine::Sealed>> seal(std::string id, std::string layer) override {
+    if (auto bad = inject("seal")) co_return std::unexpected(*bad);
+    const auto at = world_.boxes.find(id);
+    if (at == world_.boxes.end()) co_return none();
+    if (at->second.storage != engine::Storage::Disk) co_return busy();
+    const bool running = world_.store.processes.contains(id);
+    if (running && !world_.store.live_snapshots) co_return busy();
+    world_.store.layers.insert(layer);
+    if (!running) at->second.stack.layers.insert(at->second.stack.layers.begin(), layer);
+    co_return engine::Sealed{running ? engine::SnapshotKind::Cow : engine::SnapshotKind::Stacked,
+                             7};
+  }
+  awaitable<Result<void>> restack(std::string id, engine::LayerStack stack,
+                                  bool end_processes) override {
+    if (auto bad = inject("restack")) co_return std::unexpected(*bad);
+    const auto at = world_.boxes.find(id);
+    if (at == world_.boxes.end()) co_return none();
+    if (world_.store.processes.contains(id) && !end_processes) co_return busy();
+    world_.store.processes.erase(id);
+    for (const std::string& layer : stack.layers) {
+      if (!world_.store.layers.contains(layer)) co_return none();
+    }
+    at->second.stack = std::move(stack);
+    co_return Result<void>();
+  }
+  awaitable<Result<std::uint64_t>> commit_layer(std::string id, std::string layer) override {
+    if (auto bad = inject("commit")) co_return std::unexpected(*bad);
+    if (world_.store.making.erase(id) == 0) co_return none();
+    world_.boxes.erase(id);
+    world_.store.layers.insert(std::move(layer));
+    co_return 11;
+  }
+  awaitable<Result<void>> drop(engine::StoreEntry::Kind kind, std::string name) override {
+    if (auto bad = inject("drop")) co_return std::unexpected(*bad);
+    for (const auto& [id, box] : world_.boxes) {
+      if (std::ranges::find(box.stack.layers, name) != box.stack.layers.end()) co_return busy();
+    }
+    const bool was = kind == engine::StoreEntry::Kind::Layer ? world_.store.layers.erase(name) > 0
+                     : kind == engine::StoreEntry::Kind::Upper
+                         ? world_.store.uppers.erase(name) > 0
+                         : world_.store.volumes.erase(name) > 0;
+    if (!was) co_return none();
+    world_.store.dropped.push_back(std::move(name));
+    co_return Result<void>();
+  }
+  awaitable<Result<std::vector<engine::StoreEntry>>> stored() override {
+    if (auto bad = inject("stored")) co_return std::unexpected(*bad);
+    std::vector<engine::StoreEntry> out;
+    using Kind = engine::StoreEntry::Kind;
+    for (const std::string& name : world_.store.layers) out.push_back({Kind::Layer, name, 5});
+    for (const std::string& name : world_.store.uppers) out.push_back({Kind::Upper, name, 0});
+    for (const auto& [name, bytes] : world_.store.volumes) out.push_back({Kind::Volume, name, 3});
+    co_return out;
+  }
+  awaitable<Result<void>> set_volume(std::string name, std::uint64_t bytes_max) override {
+    if (auto bad = inject("volume")) co_return std::unexpected(*bad);
+    world_.store.volumes[name] = bytes_max;
+    co_return Result<void>();
+  }
+  awaitable<Result<void>> sync_store() override {
+    if (auto bad = inject("sync")) co_return std::unexpected(*bad);
+    ++world_.store.synced;
+    co_return Result<void>();
   }
   awaitable<Result<engine::Status>> status(std::string id) override {
     if (!world_.connected) co_return away();
@@ -106,6 +217,8 @@ class FakeLauncher final : public engine::LauncherChannel {
       engine::Living one;
       one.id = id;
       one.limits = box.limits;
+      one.stack = box.stack;
+      one.storage = box.storage;
       one.frozen = box.frozen;
       one.ended = box.ended;
       out.push_back(std::move(one));
@@ -131,6 +244,14 @@ class FakeLauncher final : public engine::LauncherChannel {
     return failure(Errc::LauncherGone, "the launcher is away");
   }
   static std::unexpected<Error> none() { return failure(Errc::NotFound, "no such sandbox"); }
+  static std::unexpected<Error> busy() { return failure(Errc::Busy, "something runs in it"); }
+  std::optional<Error> inject(const std::string& call) {
+    const auto at = world_.store.fails.find(call);
+    if (at != world_.store.fails.end()) return at->second;
+    if (world_.store.fails_in >= 0 && world_.store.fails_in-- == 0)
+      return Error{Errc::Internal, call + " fails", 0};
+    return std::nullopt;
+  }
 
   UniqueFd connect(const std::string& id) {
     auto ends = engine::test::socket_pair();
@@ -162,6 +283,12 @@ class FakeStore final : public store::Store {
     }
     for (auto& event : batch.audit) rows.push_back(std::move(event));
     for (auto& record : batch.sandboxes) records[record.id] = std::move(record);
+    for (const auto& key : batch.forgotten_files)
+      std::erase_if(kept, [&](const auto& one) { return one.key == key; });
+    for (auto& record : batch.files) {
+      std::erase_if(kept, [&](const auto& one) { return one.key == record.key; });
+      kept.push_back(std::move(record));
+    }
     done({});
   }
   Result<std::vector<store::AuditRow>> audit(const store::AuditQuery&) override { return none(); }
@@ -170,7 +297,14 @@ class FakeStore final : public store::Store {
   Result<std::vector<store::SandboxRecord>> living() override {
     std::vector<store::SandboxRecord> out;
     for (const auto& [id, record] : records) {
-      if (record.state == store::RecordState::Living) out.push_back(record);
+      if (record.state != store::RecordState::Ended) out.push_back(record);
+    }
+    return out;
+  }
+  Result<std::vector<store::FileRecord>> files(store::FileKind kind) override {
+    std::vector<store::FileRecord> out;
+    for (const auto& record : kept) {
+      if (record.key.kind == kind) out.push_back(record);
     }
     return out;
   }
@@ -188,6 +322,16 @@ class FakeStore final : public store::Store {
   std::uint64_t unwritten = 0;
   std::vector<store::AuditEvent> rows;
   std::map<std::string, store::SandboxRecord> records;
+  std::vector<store::FileRecord> kept;
+
+  [[nodiscard]] std::size_t count(store::FileKind kind) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(kept, [&](const auto& one) { return one.key.kind == kind; }));
+  }
+  [[nodiscard]] std::size_t actions(std::string_view action) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(rows, [&](const auto& one) { return one.action == action; }));
+  }
 
  private:
   static std::unexpected<Error> none() { return failure(Errc::Unsupported, "not in this test"); }

@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/caller.h"
+#include "control/file_state.h"
 #include "control/network_rules.h"
 #include "egress/gate/gate.h"
 #include "engine/launcher/core.h"
@@ -71,8 +72,13 @@ struct BudgetWish {
 
 struct CreateWish {
   std::optional<std::string> profile;
-  std::optional<std::string> image;  // only "host" until there are others
-  std::optional<std::string> tier;   // "native"; others are Unsupported by name
+  std::optional<std::string> image;     // "host", or one that was pulled or imported
+  std::optional<std::string> snapshot;  // instead of an image: on the files of this one
+  std::optional<engine::Storage> storage;
+  std::optional<bool> persistent;  // its files outlive a stop, and the server
+  std::optional<Checkpoints> checkpoint;
+  std::vector<VolumeUse> volumes;
+  std::optional<std::string> tier;  // "native"; others are Unsupported by name
   std::optional<std::vector<std::string>> tools;
   std::vector<std::pair<std::string, std::string>> files;  // path, content
   NetworkWish network;
@@ -87,7 +93,7 @@ struct CreateWish {
   std::map<std::string, std::string> labels;
 };
 
-enum class State : std::uint8_t { Creating, Running, Paused, Ended };
+enum class State : std::uint8_t { Creating, Running, Paused, Stopped, Ended };
 [[nodiscard]] std::string_view to_string(State state) noexcept;
 
 // A sandbox as it is shown.
@@ -109,6 +115,11 @@ struct SandboxView {
   std::optional<double> idle_seconds;
   engine::Record record;  // which walls hold
   EgressRules network;    // empty: nothing leaves
+  std::string parent;     // the sandbox or snapshot whose files it started with
+  engine::Storage storage = engine::Storage::Memory;
+  bool persistent = false;
+  Checkpoints checkpoint = Checkpoints::None;
+  std::vector<VolumeUse> volumes;
   std::string end_reason;
 };
 
@@ -343,6 +354,46 @@ class Fleet {
   virtual awaitable<Result<std::unique_ptr<ByteWriter>>> tar_in(const Caller& caller,
                                                                 std::string id,
                                                                 std::string path) = 0;
+
+  // --- file state: images, snapshots, forks, volumes (file_state.h)
+  virtual awaitable<Result<std::unique_ptr<PullStream>>> pull_image(const Caller& caller,
+                                                                    PullWish wish) = 0;
+  virtual awaitable<Result<std::unique_ptr<ImageUpload>>> import_image(const Caller& caller,
+                                                                       ImportWish wish) = 0;
+  virtual awaitable<Result<ImageView>> build_image(const Caller& caller, BuildWish wish) = 0;
+  virtual std::vector<ImageView> images(const Caller& caller) = 0;
+  virtual Result<ImageView> image(const Caller& caller, std::string_view reference) = 0;
+  virtual awaitable<Result<void>> remove_image(const Caller& caller, std::string reference) = 0;
+  // An OCI layout as tar.
+  virtual awaitable<Result<std::unique_ptr<ByteReader>>> export_image(const Caller& caller,
+                                                                      std::string reference) = 0;
+  virtual awaitable<Result<GarbageView>> collect_garbage(const Caller& caller) = 0;
+
+  virtual awaitable<Result<SnapshotView>> snapshot(const Caller& caller, std::string id,
+                                                   SnapshotWish wish) = 0;
+  virtual std::vector<SnapshotView> snapshots(const Caller& caller,
+                                              std::optional<std::string> sandbox) = 0;
+  // By id, or by name.
+  virtual Result<SnapshotView> get_snapshot(const Caller& caller, std::string_view snapshot) = 0;
+  virtual awaitable<Result<void>> remove_snapshot(const Caller& caller, std::string snapshot) = 0;
+  virtual awaitable<Result<SandboxView>> fork(const Caller& caller, std::string id,
+                                              ForkWish wish) = 0;
+  virtual awaitable<Result<UndoView>> undo(const Caller& caller, std::string id, UndoWish wish) = 0;
+  virtual awaitable<Result<DiffView>> diff(const Caller& caller, DiffWish wish) = 0;
+  // What git apply takes.
+  virtual awaitable<Result<std::unique_ptr<ByteReader>>> patch(const Caller& caller,
+                                                               DiffWish wish) = 0;
+  virtual awaitable<Result<MergeView>> merge(const Caller& caller, std::string id,
+                                             MergeWish wish) = 0;
+
+  virtual awaitable<Result<VolumeView>> set_volume(const Caller& caller, std::string name,
+                                                   std::uint64_t bytes_max) = 0;
+  virtual awaitable<Result<std::vector<VolumeView>>> volumes(const Caller& caller) = 0;
+  virtual awaitable<Result<void>> remove_volume(const Caller& caller, std::string name) = 0;
+  // Only a persistent sandbox.
+  virtual awaitable<Result<SandboxView>> stop_sandbox(const Caller& caller, std::string id) = 0;
+  virtual awaitable<Result<SandboxView>> start_sandbox(const Caller& caller, std::string id) = 0;
+  virtual awaitable<Result<engine::PoolFacts>> storage(const Caller& caller) = 0;
 
   // --- the sandbox as a whole.
   virtual awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) = 0;

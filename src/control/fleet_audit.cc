@@ -142,11 +142,16 @@ store::SandboxRecord FleetImpl::stored(const Sandbox& sandbox) const {
     record.state = store::RecordState::Ended;
     record.ended = store::wall_now();
     record.end_reason = sandbox.end_reason;
+  } else if (sandbox.state == State::Stopped) {
+    record.state = store::RecordState::Stopped;
+    record.end_reason = sandbox.end_reason;
   }
   return record;
 }
 
 Error FleetImpl::explain(const Sandbox& sandbox, const Error& error) const {
+  if (sandbox.state == State::Stopped && (error.code == Errc::Gone || error.message.empty()))
+    return Error{Errc::Gone, "sandbox '" + sandbox.id + "' was stopped: " + sandbox.end_reason, 0};
   if (sandbox.state != State::Ended) return error;
   return Error{Errc::Gone, "sandbox '" + sandbox.id + "' ended: " + sandbox.end_reason, 0};
 }

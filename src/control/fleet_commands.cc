@@ -161,7 +161,8 @@ awaitable<Result<ExecOutcome>> FleetImpl::run(const Caller& caller, SandboxPtr k
     ++counters_.denied;
     co_return co_await settle(audit, refuse(may.error()));
   }
-  if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
+  if (const auto up = co_await before_change(sandbox.ptr()); !up)
+    co_return co_await settle(audit, refuse(up.error()));
   const auto timeout = exec_timeout(wish, prefix);
   if (!timeout) co_return co_await settle(audit, refuse(timeout.error()));
   auto request = exec_request(*sandbox, std::move(wish), prefix);
@@ -203,7 +204,8 @@ awaitable<Result<ProcessView>> FleetImpl::start(const Caller& caller, std::strin
     ++counters_.denied;
     co_return co_await settle(audit, refuse(may.error()));
   }
-  if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
+  if (const auto up = co_await before_change(sandbox.ptr()); !up)
+    co_return co_await settle(audit, refuse(up.error()));
   engine::StartOptions options;
   if (const auto& seconds = wish.exec.timeout_seconds) {
     // A process in the background has no deadline unless one is asked for.

@@ -72,18 +72,54 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  auto plan = plan_sandbox(wish, options_,
-                           caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller);
+  const auto base = co_await find_base(caller, wish);
+  if (!base) co_return co_await settle(audit, refuse(base.error()));
+  // Until the sandbox itself stands on them.
+  const auto hold = files_.works.hold(base->stack.layers);
+  auto plan = plan_sandbox(
+      wish, options_, caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller, *base);
+  if (plan) {
+    const auto mounted = mount_volumes(caller.tenant, *plan);
+    if (!mounted) plan = std::unexpected(mounted.error());
+  }
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
   auto place = reserve(caller, plan->name);
   if (!place) co_return co_await settle(audit, refuse(place.error()));
   auto launched = co_await launch(caller, std::move(*plan), std::move(*place));
   if (!launched) co_return co_await settle(audit, refuse(launched.error()));
-  const SandboxPtr& sandbox = *launched;
+  co_return co_await enroll(*launched, audit, "sandbox.created");
+}
+
+// An image, a snapshot, or the host: by name, of this tenant.
+awaitable<Result<SandboxBase>> FleetImpl::find_base(const Caller& caller, const CreateWish& wish) {
+  if (wish.snapshot) {
+    if (wish.image)
+      co_return bad_field("snapshot", "snapshot: it brings its own image; leave base_image out");
+    const auto snapshot = usable_snapshot(caller, *wish.snapshot);
+    if (!snapshot) co_return std::unexpected(snapshot.error());
+    SandboxBase base;
+    base.image = snapshot->image;
+    base.stack = snapshot->stack;
+    base.base_layers = snapshot->base_layers;
+    if (snapshot->image != "host") base.defaults = snapshot->defaults;
+    base.parent = snapshot->id;
+    base.head = snapshot->id;
+    co_return base;
+  }
+  auto image = image_of(wish, options_);
+  if (!image) co_return std::unexpected(image.error());
+  if (*image == "host") co_return SandboxBase();
+  co_return co_await base_of_image(caller, *std::move(image));
+}
+
+awaitable<Result<SandboxView>> FleetImpl::enroll(SandboxPtr sandbox, Audited& audit,
+                                                 std::string event) {
   audit.row.sandbox = sandbox->id;
   audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
   audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
   audit.detail["life_us"] = sandbox->limits.life_us;
+  if (sandbox->kept.image != "host") audit.detail["image"] = sandbox->kept.image;
+  if (!sandbox->kept.parent.empty()) audit.detail["parent"] = sandbox->kept.parent;
   if (!sandbox->kept.network.empty()) audit.detail["network"] = to_json(sandbox->kept.network);
   audit.judge(nullptr);
   store::Store::Batch batch;
@@ -98,14 +134,56 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
     close_gate(*sandbox);
     sandbox->guest->close(usable.error());
     co_await clear_away(sandbox->id);
-    co_return refuse(usable.error());
+    ++counters_.failed;
+    co_return std::unexpected(usable.error());
   }
   publish(sandbox);
   ++counters_.created;
-  events_.add("sandbox.created", sandbox->tenant, sandbox->id,
-              {{"name", sandbox->kept.name}, {"profile", sandbox->kept.profile}});
+  events_.add(std::move(event), sandbox->tenant, sandbox->id,
+              {{"name", sandbox->kept.name},
+               {"profile", sandbox->kept.profile},
+               {"parent", sandbox->kept.parent}});
   co_return view(*sandbox);
 }
+
+namespace {
+
+KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
+  KeptSpec kept;
+  kept.name = std::move(plan.name);
+  kept.profile = std::move(plan.profile);
+  kept.image = std::move(plan.image);
+  kept.tools = std::move(plan.tools);
+  kept.labels = std::move(plan.labels);
+  kept.environment = std::move(plan.environment);
+  kept.workdir = std::move(plan.workdir);
+  kept.idle_seconds = plan.idle_seconds;
+  kept.root = request.root;
+  kept.uid = request.uid;
+  kept.gid = request.gid;
+  kept.network = std::move(plan.spec.egress);
+  kept.models = plan.models;
+  kept.token = plan.token;
+  kept.budget.max_tokens = plan.budget.max_tokens;
+  if (plan.budget.max_cost_usd)
+    kept.budget.max_cost_nano_usd = egress::nano_usd(*plan.budget.max_cost_usd);
+  kept.budget.stop = plan.budget.stop.value_or(false);
+  kept.hostname = request.hostname;
+  kept.storage = request.storage;
+  kept.persistent = plan.persistent;
+  kept.checkpoint = plan.checkpoint;
+  kept.volumes = std::move(plan.volumes);
+  kept.parent = std::move(plan.base.parent);
+  kept.head = std::move(plan.base.head);
+  kept.payer = std::move(plan.payer);
+  kept.stack = request.stack;
+  kept.base_layers = plan.base.base_layers;
+  if (plan.base.defaults) kept.defaults = *plan.base.defaults;
+  if (kept.persistent) kept.limits = request.limits;
+  return kept;
+}
+
+}  // namespace
 
 awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPlan plan,
                                                 std::unique_ptr<Reservation> place) {
@@ -113,6 +191,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   auto authority = make_authority(plan.name, plan.spec.egress, kept);
   if (!authority) co_return std::unexpected(authority.error());
   if (kept) plan.spec.request.trust = kept->certificate;
+  plan.spec.request.persistent = plan.persistent;
   auto planned = engine::plan(plan.spec, host_);
   if (!planned) co_return std::unexpected(planned.error());
   std::vector<UniqueFd> no_folders;
@@ -126,19 +205,12 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   sandbox->limits = planned->request.limits;
   sandbox->record = reply->record;
   sandbox->place = std::move(place);
-  sandbox->kept =
-      KeptSpec{std::move(plan.name),    std::move(plan.profile),    std::move(plan.image),
-               std::move(plan.tools),   std::move(plan.labels),     std::move(plan.environment),
-               std::move(plan.workdir), plan.idle_seconds,          planned->request.root,
-               planned->request.uid,    std::move(plan.spec.egress)};
+  sandbox->files = std::make_shared<Turns>(executor_, 1);
+  auto files = std::move(plan.files);
+  const bool make_workdir = plan.make_workdir;
+  sandbox->kept = kept_of(plan, planned->request);
   sandbox->kept.authority = std::move(kept);
   sandbox->authority = *std::move(authority);
-  sandbox->kept.models = plan.models;
-  sandbox->kept.token = plan.token;
-  sandbox->kept.budget.max_tokens = plan.budget.max_tokens;
-  if (plan.budget.max_cost_usd)
-    sandbox->kept.budget.max_cost_nano_usd = egress::nano_usd(*plan.budget.max_cost_usd);
-  sandbox->kept.budget.stop = plan.budget.stop.value_or(false);
   open_budget(*sandbox);
   auto guest =
       co_await engine::GuestChannel::open(executor_, std::move(reply->stream), reply->nonce);
@@ -146,17 +218,37 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   if (planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));
   if (made && guest) {
     sandbox->guest = *guest;
-    made = co_await write_files(*sandbox, std::move(plan.files));
+    if (make_workdir) made = co_await make_image_workdir(*sandbox);
+    if (made) made = co_await write_files(*sandbox, std::move(files));
   } else if (made) {
     made = std::unexpected(guest.error().within("create"));
   }
   if (!made) {
     close_gate(*sandbox);
     if (guest) (*guest)->close(made.error());
-    co_await clear_away(sandbox->id);
+    // What was there before stays.
+    if (planned->request.resume) {
+      co_await stop_away(sandbox->id);
+    } else {
+      co_await clear_away(sandbox->id);
+    }
     co_return std::unexpected(made.error());
   }
   co_return sandbox;
+}
+
+// As the image's builder would have it: made inside its root, by its root user, when it is missing.
+awaitable<Result<void>> FleetImpl::make_image_workdir(const Sandbox& sandbox) {
+  const engine::GuestUser root{0, 0};
+  const std::string path = sandbox.kept.workdir;
+  const auto there = co_await sandbox.guest->stat(root, path, true);
+  if (there && there->type == wire::EntryType::Folder) co_return Result<void>();
+  if (there)
+    co_return failure(Errc::Protocol, "workdir: '" + path + "' of the image is not a folder");
+  const auto made = co_await sandbox.guest->make_folder(root, path, true, 0);
+  if (!made && made.error().code != Errc::AlreadyExists)
+    co_return std::unexpected(made.error().within("workdir"));
+  co_return Result<void>();
 }
 
 awaitable<Result<void>> FleetImpl::write_files(

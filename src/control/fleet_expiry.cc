@@ -35,7 +35,7 @@ void FleetImpl::unschedule(Sandbox& sandbox) {
 
 void FleetImpl::schedule(Sandbox& sandbox) {
   unschedule(sandbox);
-  if (sandbox.state == State::Ended) return;
+  if (sandbox.state == State::Ended || sandbox.state == State::Stopped) return;
   std::optional<TimePoint> due = end_of_idleness(sandbox, Clock::now());
   if (sandbox.state == State::Paused) {
     if (const auto life = end_of_life(sandbox)) due = due ? std::min(*due, *life) : *life;

@@ -190,7 +190,8 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Calle
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
+  if (const auto up = co_await before_change(sandbox.ptr()); !up)
+    co_return co_await settle(audit, refuse(up.error()));
   auto absolute = guest_path(path, kWorkspace, "path");
   if (!absolute) co_return co_await settle(audit, refuse(absolute.error()));
   if (wish.mode > 07777)
@@ -224,7 +225,7 @@ awaitable<Result<void>> FleetImpl::make_folder(const Caller& caller, std::string
   if (!works) co_return std::unexpected(works.error());
   auto absolute = guest_path(path, kWorkspace, "path");
   Result<void> done;
-  if (const auto up = awake(*sandbox); !up) {
+  if (const auto up = co_await before_change(sandbox.ptr()); !up) {
     done = std::unexpected(up.error());
   } else if (absolute) {
     done = explained(*this, *sandbox,
@@ -247,7 +248,7 @@ awaitable<Result<void>> FleetImpl::move(const Caller& caller, std::string id, st
   auto source = guest_path(from, kWorkspace, "from");
   auto target = guest_path(to, kWorkspace, "to");
   Result<void> done;
-  if (const auto up = awake(*sandbox); !up) {
+  if (const auto up = co_await before_change(sandbox.ptr()); !up) {
     done = std::unexpected(up.error());
   } else if (source && target) {
     const engine::MoveOptions options{.parents = true, .replace = replace};
@@ -269,7 +270,7 @@ awaitable<Result<std::uint64_t>> FleetImpl::remove(const Caller& caller, std::st
   if (!works) co_return std::unexpected(works.error());
   auto absolute = guest_path(path, kWorkspace, "path");
   Result<std::uint64_t> done;
-  if (const auto up = awake(*sandbox); !up) {
+  if (const auto up = co_await before_change(sandbox.ptr()); !up) {
     done = std::unexpected(up.error());
   } else if (absolute) {
     done = explained(*this, *sandbox,
@@ -320,7 +321,8 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::tar_in(const Caller& c
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  if (const auto up = awake(*sandbox); !up) co_return co_await settle(audit, refuse(up.error()));
+  if (const auto up = co_await before_change(sandbox.ptr()); !up)
+    co_return co_await settle(audit, refuse(up.error()));
   auto absolute = guest_path(path, kWorkspace, "path");
   if (!absolute) co_return co_await settle(audit, refuse(absolute.error()));
   auto writer =

@@ -39,9 +39,13 @@ class FleetTest : public testing::Test {
     options_.host = capable_host();
   }
   ~FleetTest() override {
-    for (auto& [id, box] : world_.boxes) box.guest->on_request = nullptr;
+    for (auto& [id, box] : world_.boxes) {
+      if (box.guest) box.guest->on_request = nullptr;
+    }
     close();
-    for (auto& [id, box] : world_.boxes) box.guest->close();
+    for (auto& [id, box] : world_.boxes) {
+      if (box.guest) box.guest->close();
+    }
     settle();
   }
 

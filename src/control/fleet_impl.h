@@ -12,6 +12,19 @@
 //   fleet_audit.cc     the row of each call, and how an end is recorded
 //   fleet_expiry.cc    who was idle for too long
 //
+// and for file state, whose records and works are in file_keeping.h:
+//
+//   fleet_images.cc      pull, and create from an image
+//   fleet_image_box.cc   unpacking; who an image's user is; an image becomes a record
+//   fleet_transfer.cc    import, export, build
+//   fleet_snapshots.cc   snapshots: taking, keeping, finding, removing
+//   fleet_forks.cc       forks
+//   fleet_undo.cc        checkpoints and the way back; long stacks become short
+//   fleet_states.cc      diff, patch, merge
+//   fleet_volumes.cc     volumes
+//   fleet_persistence.cc sandboxes that stop and start again
+//   fleet_garbage.cc     what is there at the start, and what nobody needs any more
+//
 // A sandbox stands in living_ from the moment its record is durable until something ends it. Each
 // call holds a Use of it: while there is one, the sandbox is not idle, and the object stays, though
 // the sandbox may be gone. Ending is one step, retire(): out of the map, the stream closed, so
@@ -31,6 +44,7 @@
 
 #include "control/blocklist.h"
 #include "control/events.h"
+#include "control/file_keeping.h"
 #include "control/host_proxy.h"
 #include "control/open_fleet.h"
 #include "control/records.h"
@@ -93,8 +107,12 @@ struct Sandbox {
   std::map<std::uint32_t, std::string> commands;  // of the background processes we started
   ToldCalls starters;                             // the calls that started a process
   ToldCalls told;                                 // those that had another row about one
+  std::shared_ptr<Turns> files;                   // whoever seals or changes its stack
+  bool restacking = false;                        // calls that change files wait for their turn
+  bool flattening = false;
+  std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits
 
-  [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.uid}; }
+  [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.gid}; }
 };
 using SandboxPtr = std::shared_ptr<Sandbox>;
 
@@ -225,6 +243,38 @@ class FleetImpl final : public RunningFleet {
   FleetCounters counters() const override;
   Result<void> ready() const override;
 
+  // --- file state (file_state.h)
+  awaitable<Result<std::unique_ptr<PullStream>>> pull_image(const Caller& caller,
+                                                            PullWish wish) override;
+  awaitable<Result<std::unique_ptr<ImageUpload>>> import_image(const Caller& caller,
+                                                               ImportWish wish) override;
+  awaitable<Result<ImageView>> build_image(const Caller& caller, BuildWish wish) override;
+  std::vector<ImageView> images(const Caller& caller) override;
+  Result<ImageView> image(const Caller& caller, std::string_view reference) override;
+  awaitable<Result<void>> remove_image(const Caller& caller, std::string reference) override;
+  awaitable<Result<std::unique_ptr<ByteReader>>> export_image(const Caller& caller,
+                                                              std::string reference) override;
+  awaitable<Result<GarbageView>> collect_garbage(const Caller& caller) override;
+  awaitable<Result<SnapshotView>> snapshot(const Caller& caller, std::string id,
+                                           SnapshotWish wish) override;
+  std::vector<SnapshotView> snapshots(const Caller& caller,
+                                      std::optional<std::string> sandbox) override;
+  Result<SnapshotView> get_snapshot(const Caller& caller, std::string_view snapshot) override;
+  awaitable<Result<void>> remove_snapshot(const Caller& caller, std::string snapshot) override;
+  awaitable<Result<SandboxView>> fork(const Caller& caller, std::string id, ForkWish wish) override;
+  awaitable<Result<UndoView>> undo(const Caller& caller, std::string id, UndoWish wish) override;
+  awaitable<Result<DiffView>> diff(const Caller& caller, DiffWish wish) override;
+  awaitable<Result<std::unique_ptr<ByteReader>>> patch(const Caller& caller,
+                                                       DiffWish wish) override;
+  awaitable<Result<MergeView>> merge(const Caller& caller, std::string id, MergeWish wish) override;
+  awaitable<Result<VolumeView>> set_volume(const Caller& caller, std::string name,
+                                           std::uint64_t bytes_max) override;
+  awaitable<Result<std::vector<VolumeView>>> volumes(const Caller& caller) override;
+  awaitable<Result<void>> remove_volume(const Caller& caller, std::string name) override;
+  awaitable<Result<SandboxView>> stop_sandbox(const Caller& caller, std::string id) override;
+  awaitable<Result<SandboxView>> start_sandbox(const Caller& caller, std::string id) override;
+  awaitable<Result<engine::PoolFacts>> storage(const Caller& caller) override;
+
   // --- for the parts of this folder.
   [[nodiscard]] std::weak_ptr<FleetImpl*> alive() const { return alive_; }
   void post(store::Store::Batch batch);  // durable soon; nobody waits for it
@@ -285,6 +335,10 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> create_now(Caller caller, CreateWish wish);
   awaitable<Result<SandboxPtr>> launch(const Caller& caller, SandboxPlan plan,
                                        std::unique_ptr<Reservation> place);
+  // The durable record, and then it is seen; or back to nothing.
+  awaitable<Result<SandboxView>> enroll(SandboxPtr sandbox, Audited& audit, std::string event);
+  awaitable<Result<SandboxBase>> find_base(const Caller& caller, const CreateWish& wish);
+  awaitable<Result<void>> make_image_workdir(const Sandbox& sandbox);
   awaitable<Result<void>> write_files(const Sandbox& sandbox,
                                       std::vector<std::pair<std::string, std::string>> files);
   void publish(const SandboxPtr& sandbox);
@@ -292,6 +346,8 @@ class FleetImpl final : public RunningFleet {
 
   // fleet_open.cc
   awaitable<Result<void>> adopt();
+  awaitable<void> adopt_or_bury(store::SandboxRecord old, const engine::Living* there,
+                                store::Store::Batch& batch);
   awaitable<Result<SandboxPtr>> adopt_one(const store::SandboxRecord& record,
                                           const engine::Living& living);
   void launcher_lost();
@@ -325,6 +381,7 @@ class FleetImpl final : public RunningFleet {
 
   // fleet_network.cc
   using Passed = std::weak_ptr<Sandbox>;
+  [[nodiscard]] std::shared_ptr<egress::Resolver> resolver();
   [[nodiscard]] Result<void> open_gate(const SandboxPtr& sandbox, engine::GateSockets sockets);
   awaitable<Result<void>> reopen_gate(SandboxPtr sandbox);
   static void close_gate(Sandbox& sandbox) noexcept;
@@ -351,11 +408,139 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] store::SandboxRecord account(const std::string& tenant);
   void open_budget(Sandbox& sandbox);
   static void keep_spent(Sandbox& sandbox);
+  void keep_payers(const Sandbox& sandbox, store::Store::Batch& batch);
   [[nodiscard]] std::shared_ptr<egress::Gateway> gateway_of(const SandboxPtr& sandbox);
   void model_called(Sandbox& sandbox, const egress::LlmCall& call);
   void budget_exceeded(const SandboxPtr& sandbox);
   [[nodiscard]] Result<std::string> proxy_token(const Sandbox& sandbox) const;
   [[nodiscard]] egress::Identify identify_for(const Sandbox& sandbox) const;
+
+  // fleet_images.cc
+  [[nodiscard]] Result<void> images_here() const;
+  awaitable<Result<ImageView>> pull_now(Caller caller, PullWish wish,
+                                        std::function<void(ImageProgress)> tell);
+  awaitable<Result<SandboxBase>> base_of_image(const Caller& caller, std::string image);
+
+  // fleet_image_box.cc
+  awaitable<Result<void>> unpack(image::Layer layer, UniqueFd file,
+                                 std::function<void(ImageProgress)> tell);
+  awaitable<Result<ImageRecord>> shelve(const Caller& caller, image::PulledImage image,
+                                        std::string source,
+                                        std::function<void(ImageProgress)> tell);
+  awaitable<Result<image::ResolvedUser>> image_user(std::vector<std::string> layers,
+                                                    image::UserSpec spec);
+  awaitable<Result<std::string>> account_file(std::shared_ptr<engine::GuestChannel> guest,
+                                              std::string path);
+
+  // fleet_transfer.cc
+  friend class Upload;
+  awaitable<Result<ImageView>> import_now(Caller caller, ImportWish wish, UniqueFd archive);
+  awaitable<Result<ImageView>> build_now(Caller caller, BuildWish wish);
+  awaitable<Result<ImageRecord>> build_layers(const Caller& caller, const BuildWish& wish,
+                                              SnapshotRecord snapshot);
+  awaitable<Result<UniqueFd>> pack(std::string layer);
+
+  // fleet_snapshots.cc
+  struct SealWish {
+    SnapshotWish named;
+    bool checkpoint = false;
+    bool hidden = false;
+    bool copy = true;  // when it cannot be had in a moment
+  };
+  // The caller has the sandbox's turn. `audit` is written with it when there is one.
+  awaitable<Result<SnapshotRecord>> seal(SandboxPtr sandbox, SealWish wish, Audited* audit);
+  [[nodiscard]] Result<void> may_seal(const Sandbox& sandbox) const;
+  awaitable<Result<SnapshotRecord>> keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
+                                                Audited* audit);
+  awaitable<Result<engine::Sealed>> seal_or_copy(SandboxPtr sandbox, std::string layer, bool copy);
+  awaitable<Result<engine::Sealed>> copy_files(SandboxPtr sandbox, std::string layer);
+  awaitable<Result<SnapshotView>> snapshot_now(Caller caller, SandboxPtr sandbox,
+                                               SnapshotWish wish);
+  awaitable<Result<void>> remove_snapshot_now(Caller caller, std::string id);
+  [[nodiscard]] Result<SnapshotRecord> usable_snapshot(const Caller& caller,
+                                                       std::string_view what) const;
+  void forget_snapshots(const std::vector<std::string>& ids, store::Store::Batch& batch);
+  [[nodiscard]] store::FileRecord sealed_row(const SnapshotRecord& record) const;
+  void sync_soon();
+  awaitable<void> sync_all();
+
+  // fleet_forks.cc
+  awaitable<Result<SandboxView>> fork_now(Caller caller, SandboxPtr parent, ForkWish wish);
+  awaitable<Result<SnapshotRecord>> fork_point(SandboxPtr parent);
+  awaitable<Result<SandboxPlan>> fork_plan(SandboxPtr parent, SnapshotRecord point, ForkWish wish);
+  [[nodiscard]] SandboxPlan plan_again(const Sandbox& sandbox) const;
+
+  // fleet_undo.cc
+  // For every call that may change files: awake, in turn, and with a checkpoint where one is due.
+  awaitable<Result<void>> before_change(SandboxPtr sandbox);
+  awaitable<Result<void>> checkpoint(SandboxPtr sandbox);
+  awaitable<Result<UndoView>> undo_now(Caller caller, SandboxPtr sandbox, UndoWish wish);
+  awaitable<Result<UndoView>> go_back(SandboxPtr sandbox, UndoWish wish, Audited& audit);
+  void flatten_soon(const SandboxPtr& sandbox);
+  awaitable<void> flatten(SandboxPtr sandbox);
+  awaitable<Result<void>> swap_run(SandboxPtr sandbox, std::vector<std::string> run,
+                                   std::string layer);
+
+  // fleet_states.cc
+  struct StatePoint {
+    std::string name;  // "snapshot:…", "image:…": how a person finds it
+    engine::LayerStack stack;
+    std::string head;  // the snapshot, or empty for an image
+    std::string image;
+    LayerWorks::Hold hold;
+  };
+  awaitable<Result<StatePoint>> state_point(const Caller& caller, std::string state,
+                                            std::string field);
+  awaitable<Result<LayerResult>> compare(const StatePoint& from, const StatePoint& to,
+                                         std::string path, std::string stage);
+  awaitable<Result<DiffView>> diff_now(Caller caller, DiffWish wish);
+  awaitable<Result<std::unique_ptr<ByteReader>>> patch_now(Caller caller, DiffWish wish);
+  awaitable<Result<std::unique_ptr<ByteReader>>> make_patch(std::string stage,
+                                                            std::shared_ptr<LayerWorks::Hold> hold);
+  awaitable<Result<MergeView>> merge_now(Caller caller, SandboxPtr sandbox, MergeWish wish);
+  awaitable<Result<MergeView>> merge_into(Caller caller, SandboxPtr sandbox, MergeWish wish,
+                                          Audited& audit);
+  [[nodiscard]] static LayerJob merge_job(const StatePoint& ours, const StatePoint& theirs,
+                                          const StatePoint& base, std::string layer);
+  awaitable<Result<MergeView>> apply_merge(SandboxPtr sandbox, LayerResult merged,
+                                           engine::LayerStack stack, MergeView out,
+                                           bool end_processes, Audited& audit);
+  [[nodiscard]] Result<StatePoint> merge_base(const StatePoint& ours,
+                                              const StatePoint& theirs) const;
+
+  // fleet_volumes.cc
+  awaitable<Result<VolumeView>> set_volume_now(Caller caller, std::string name,
+                                               std::uint64_t bytes_max);
+  awaitable<Result<void>> remove_volume_now(Caller caller, std::string name);
+  [[nodiscard]] std::vector<std::string> users_of(std::string_view tenant,
+                                                  std::string_view volume) const;
+  [[nodiscard]] Result<void> mount_volumes(const std::string& tenant, SandboxPlan& plan) const;
+
+  // fleet_persistence.cc
+  // What end() is for a sandbox whose files stay.
+  void rest(const SandboxPtr& sandbox, std::string reason);
+  void lay_down(const SandboxPtr& sandbox, std::string reason, std::string actor);
+  awaitable<void> stop_away(std::string id);
+  awaitable<Result<SandboxView>> stop_now(Caller caller, SandboxPtr sandbox);
+  awaitable<Result<SandboxView>> start_now(Caller caller, SandboxPtr sandbox);
+  awaitable<Result<void>> adopt_stopped(store::SandboxRecord old, bool there,
+                                        store::Store::Batch& batch);
+
+  // fleet_garbage.cc
+  [[nodiscard]] Result<void> open_files();
+  [[nodiscard]] Result<void> load_files();
+  awaitable<Result<void>> check_files();
+  // The launcher's store is known from here on.
+  awaitable<Result<void>> look();
+  awaitable<Result<void>> clear_store();
+  void settle_making(const std::set<std::string>& there, store::Store::Batch& batch);
+  void drop_undurable(store::Store::Batch& batch);
+  void tell_broken(store::Store::Batch& batch);
+  [[nodiscard]] std::set<std::string> referenced_layers() const;
+  awaitable<std::uint64_t> drop_layers(bool images);
+  void tidy_soon();
+  awaitable<void> tidy();
+  awaitable<Result<GarbageView>> collect_now(Caller caller);
 
   // fleet_expiry.cc
   void schedule(Sandbox& sandbox);
@@ -381,11 +566,14 @@ class FleetImpl final : public RunningFleet {
   RowBudget budget_;
   std::map<std::string, std::shared_ptr<egress::Budget>> tenant_budgets_;
   std::shared_ptr<HostProxy> host_proxy_;
-  std::shared_ptr<egress::Resolver> resolver_;  // of all gates; made with the first
+  std::shared_ptr<egress::Resolver> resolver_;  // of all gates, and of pulls
   bool store_failed_ = false;
   std::uint64_t unwritten_told_ = 0;  // of the store's rows that could not be written
   std::set<std::string> orphans_;     // recorded as ended when the launcher went out of reach
   bool stopping_ = false;
+  bool serving_ = false;    // calls come: what the launcher has may be in the making
+  bool disk_lost_ = false;  // a sandbox on disk was lost before this start
+  FileKeeping files_{executor_};
   boost::asio::thread_pool readers_{1};  // what asks the store something waits for the disk there
   std::unique_ptr<engine::LauncherChannel> launcher_;  // goes first: it calls us
 };

@@ -24,6 +24,8 @@ std::string_view to_string(State state) noexcept {
       return "running";
     case State::Paused:
       return "paused";
+    case State::Stopped:
+      return "stopped";
     case State::Ended:
       return "ended";
   }
@@ -41,6 +43,8 @@ Result<SandboxPtr> FleetImpl::find(const Caller& caller, std::string_view id) co
 }
 
 Result<void> FleetImpl::awake(const Sandbox& sandbox) {
+  if (sandbox.state == State::Stopped)
+    return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is stopped; start it first");
   if (sandbox.state != State::Paused && sandbox.guest) return {};
   return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is paused; resume it first");
 }
@@ -73,6 +77,11 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
     out.expires = sandbox.created + static_cast<store::WallTime>(sandbox.limits.life_us);
   out.idle_seconds = sandbox.kept.idle_seconds;
   out.record = sandbox.record;
+  out.parent = sandbox.kept.parent;
+  out.storage = sandbox.kept.storage;
+  out.persistent = sandbox.kept.persistent;
+  out.checkpoint = sandbox.kept.checkpoint;
+  out.volumes = sandbox.kept.volumes;
   out.end_reason = sandbox.end_reason;
   return out;
 }
@@ -105,7 +114,8 @@ void FleetImpl::retire(const SandboxPtr& sandbox, std::string reason) {
 }
 
 void FleetImpl::end(const SandboxPtr& sandbox, std::string reason, std::string actor) {
-  if (sandbox->state == State::Ended) return;
+  if (sandbox->state == State::Ended || sandbox->state == State::Stopped) return;
+  if (sandbox->kept.persistent) return lay_down(sandbox, std::move(reason), std::move(actor));
   retire(sandbox, reason);
   store::Store::Batch batch;
   batch.sandboxes.push_back(stored(*sandbox));
@@ -113,6 +123,7 @@ void FleetImpl::end(const SandboxPtr& sandbox, std::string reason, std::string a
   post(std::move(batch));
   sandbox->place.reset();
   boost::asio::co_spawn(executor_, clear_away(sandbox->id), boost::asio::detached);
+  tidy_soon();
 }
 
 // Whatever the launcher still has of it. That it has nothing any more is as good.
@@ -132,8 +143,13 @@ awaitable<Result<void>> FleetImpl::destroy_now(Caller caller, SandboxPtr sandbox
   if (sandbox->state == State::Ended)
     co_return failure(Errc::NotFound, "sandbox '" + sandbox->id + "' does not exist, or has ended");
   Audited audit(*this, row(caller, "sandbox.destroy", sandbox->id, sandbox->kept.name));
+  const bool stopped = sandbox->state == State::Stopped;
   retire(sandbox, "destroyed");
-  const auto status = co_await launcher_->destroy(sandbox->id);
+  auto status = co_await launcher_->destroy(sandbox->id);
+  if (stopped && !status && status.error().code == Errc::NotFound) {
+    const auto dropped = co_await launcher_->drop(engine::StoreEntry::Kind::Upper, sandbox->id);
+    if (!dropped) status = std::unexpected(dropped.error());
+  }
   sandbox->place.reset();
   if (status) {
     audit.detail["cpu_us"] = status->usage.cpu_time_us;
@@ -147,6 +163,7 @@ awaitable<Result<void>> FleetImpl::destroy_now(Caller caller, SandboxPtr sandbox
   batch.sandboxes.push_back(stored(*sandbox));
   auto written = co_await record(std::move(batch));
   audit.written();
+  tidy_soon();
   if (fails) co_return std::unexpected(status.error());
   co_return written;
 }
@@ -165,7 +182,8 @@ awaitable<Result<SandboxView>> FleetImpl::resume(const Caller& caller, std::stri
 
 awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxPtr sandbox,
                                                          bool freeze) {
-  if (sandbox->changing)
+  if (sandbox->state == State::Stopped) co_return std::unexpected(awake(*sandbox).error());
+  if (sandbox->changing || sandbox->restacking)
     co_return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
   const State wanted = freeze ? State::Paused : State::Running;
   if (sandbox->state == wanted && (freeze || sandbox->guest)) co_return view(*sandbox);
@@ -221,13 +239,14 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
         audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));
   sandbox->changing = true;
   Result<void> done;
-  if (changed->limits != sandbox->limits)
+  if (changed->limits != sandbox->limits && sandbox->state != State::Stopped)
     done = co_await launcher_->set_limits(sandbox->id, changed->limits);
   sandbox->changing = false;
   if (!done) co_return co_await settle(audit, refuse(explain(*sandbox, done.error())));
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   sandbox->limits = changed->limits;
+  if (sandbox->kept.persistent) sandbox->kept.limits = changed->limits;
   sandbox->kept.idle_seconds = changed->idle_seconds;
   schedule(*sandbox);
   audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
@@ -248,10 +267,12 @@ awaitable<Result<UsageView>> FleetImpl::usage(const Caller& caller, std::string 
   auto found = find(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const SandboxPtr sandbox = *found;  // to look is not to use
-  const auto status = co_await launcher_->status(sandbox->id);
-  if (!status) co_return std::unexpected(explain(*sandbox, status.error()));
   UsageView out;
-  out.usage = status->usage;
+  if (sandbox->state != State::Stopped) {
+    const auto status = co_await launcher_->status(sandbox->id);
+    if (!status) co_return std::unexpected(explain(*sandbox, status.error()));
+    out.usage = status->usage;
+  }
   out.wall_seconds = std::chrono::duration<double>(Clock::now() - sandbox->started).count();
   out.execs = sandbox->execs;
   if (sandbox->gate) out.network = sandbox->gate->counts();
@@ -325,7 +346,8 @@ Result<std::unique_ptr<EventStream>> FleetImpl::events(const Caller& caller,
 
 FleetCounters FleetImpl::counters() const {
   FleetCounters out = counters_;
-  out.living = living_.size();
+  out.living = static_cast<std::size_t>(std::ranges::count_if(
+      living_, [](const auto& one) { return one.second->state != State::Stopped; }));
   return out;
 }
 

@@ -85,10 +85,29 @@ store::SandboxRecord FleetImpl::account(const std::string& tenant) {
 
 void FleetImpl::open_budget(Sandbox& sandbox) {
   const KeptBudget& kept = sandbox.kept.budget;
-  const auto tenant = tenant_budget(sandbox.tenant);
+  // One that starts again goes on with its account, and forks draw on the one they come from.
+  const auto before = living_.find(sandbox.id);
+  if (before != living_.end() && before->second->budget) {
+    sandbox.budget = before->second->budget;
+    return;
+  }
+  const auto payer = living_.find(sandbox.kept.payer);
+  const bool has_payer = payer != living_.end() && payer->second->tenant == sandbox.tenant;
+  const auto tenant = has_payer ? payer->second->budget : tenant_budget(sandbox.tenant);
   egress::BudgetState state;
   state.used = {kept.used_tokens, kept.used_nano_usd};
   sandbox.budget = egress::Budget::of_sandbox(sandbox.id, limits_of(kept), tenant, state);
+}
+
+// What a fork spends, those have spent that it draws on.
+void FleetImpl::keep_payers(const Sandbox& sandbox, store::Store::Batch& batch) {
+  std::set<std::string> seen{sandbox.id};
+  for (auto at = living_.find(sandbox.kept.payer);
+       at != living_.end() && seen.insert(at->first).second;
+       at = living_.find(at->second->kept.payer)) {
+    keep_spent(*at->second);
+    batch.sandboxes.push_back(stored(*at->second));
+  }
 }
 
 void FleetImpl::keep_spent(Sandbox& sandbox) {
@@ -128,6 +147,7 @@ void FleetImpl::model_called(Sandbox& sandbox, const egress::LlmCall& call) {
   if (call.amount.tokens != 0 || call.amount.cost != 0) {
     store::Store::Batch batch;
     if (sandbox.state != State::Ended) batch.sandboxes.push_back(stored(sandbox));
+    keep_payers(sandbox, batch);
     batch.sandboxes.push_back(account(sandbox.tenant));
     post(std::move(batch));
   }
@@ -174,6 +194,7 @@ awaitable<Result<UsageView>> FleetImpl::record_usage(const Caller& caller, std::
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);
   if (sandbox->state != State::Ended) batch.sandboxes.push_back(stored(*sandbox));
+  keep_payers(*sandbox, batch);
   batch.sandboxes.push_back(account(sandbox->tenant));
   auto written = co_await record(std::move(batch));
   audit.written();

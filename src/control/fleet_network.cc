@@ -49,12 +49,16 @@ void put_details(json::object& out, const egress::Passage& passage) {
 
 }  // namespace
 
-Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets sockets) {
+std::shared_ptr<egress::Resolver> FleetImpl::resolver() {
   if (!resolver_) {
     egress::ResolverOptions options;
     options.servers = name_servers(options_);
     resolver_ = egress::Resolver::make(executor_, std::move(options));
   }
+  return resolver_;
+}
+
+Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets sockets) {
   egress::InsideSockets inside;
   inside.listeners = std::move(sockets.listeners);
   inside.resolver = std::move(sockets.resolver);
@@ -62,7 +66,7 @@ Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets
   egress::GateOptions options;
   options.sandbox = sandbox->id;
   options.rules = TRY(egress::Rules::compile(sandbox->kept.network));
-  options.resolver = resolver_;
+  options.resolver = resolver();
   options.witness = witness(sandbox);
   options.trust_store = options_.trust_store;
   options.authority = sandbox->authority;
@@ -186,6 +190,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_network(const Caller& caller, std:
   }
   auto rules = rules_of(wish, caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller);
   if (!rules) co_return co_await settle(audit, refuse(rules.error()));
+  if (sandbox->state == State::Stopped)
+    co_return co_await settle(audit, refuse(awake(*sandbox).error()));
   if (sandbox->changing)
     co_return co_await settle(
         audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));

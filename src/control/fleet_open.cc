@@ -83,11 +83,20 @@ awaitable<Result<void>> FleetImpl::begin(LauncherOpener opener) {
   auto opened = opener(std::move(watcher));
   if (!opened) co_return std::unexpected(opened.error());
   launcher_ = *std::move(opened);
-  co_return co_await adopt();
+  files_.works.use(*launcher_);
+  files_.works.on_release([this](const std::string& layer) {
+    if (files_.layers.contains(layer) && !layer.starts_with("sha256-")) tidy_soon();
+  });
+  if (const auto loaded = open_files(); !loaded) co_return std::unexpected(loaded.error());
+  auto adopted = co_await adopt();
+  if (!adopted) co_return adopted;
+  auto checked = co_await check_files();
+  serving_ = true;
+  co_return checked;
 }
 
 // The store knows what was promised, the launcher what is there. Both: it goes on. Only the
-// launcher: nobody knows whose it is. Only the store: it is lost.
+// launcher: nobody knows whose it is. Only the store: it is lost, or it is stopped.
 awaitable<Result<void>> FleetImpl::adopt() {
   auto there = co_await launcher_->living();
   if (!there) co_return std::unexpected(there.error().within("adopt"));
@@ -98,34 +107,43 @@ awaitable<Result<void>> FleetImpl::adopt() {
   store::Store::Batch lost;
   for (const store::SandboxRecord& old : *known) {
     const auto at = by_id.find(old.id);
-    std::string why = "lost";
-    if (at != by_id.end() && !at->second->ended) {
-      auto adopted = co_await adopt_one(old, *at->second);
-      if (adopted) {
-        publish(*adopted);
-        by_id.erase(at);
-        continue;
-      }
-      why = "lost: " + adopted.error().message;
-    } else if (at != by_id.end()) {
-      why = "ended while no server ran";
-    }
-    store::SandboxRecord ended = old;
-    ended.state = store::RecordState::Ended;
-    ended.ended = store::wall_now();
-    ended.end_reason = why;
-    store::AuditEvent event;
-    event.tenant = old.tenant;
-    event.actor = "server";
-    event.action = "sandbox.end";
-    event.sandbox = old.id;
-    event.object = why;
-    lost.sandboxes.push_back(std::move(ended));
-    lost.audit.push_back(std::move(event));
+    co_await adopt_or_bury(old, at == by_id.end() ? nullptr : at->second, lost);
+    if (living_.contains(old.id)) by_id.erase(old.id);
   }
   for (const auto& [id, living] : by_id) co_await clear_away(id);
   if (lost.sandboxes.empty()) co_return Result<void>();
   co_return co_await record(std::move(lost));
+}
+
+awaitable<void> FleetImpl::adopt_or_bury(store::SandboxRecord old, const engine::Living* there,
+                                         store::Store::Batch& batch) {
+  std::string why = there == nullptr ? "lost" : "ended while no server ran";
+  const bool stopped = old.state == store::RecordState::Stopped;
+  if (!stopped && there != nullptr && !there->ended) {
+    auto adopted = co_await adopt_one(old, *there);
+    if (adopted) {
+      publish(*adopted);
+      co_return;
+    }
+    why = "lost: " + adopted.error().message;
+  }
+  const auto kept = parse_kept_spec(old.spec);
+  if (kept && (stopped || kept->persistent)) {
+    if (const auto resting = co_await adopt_stopped(old, there != nullptr, batch); resting)
+      co_return;
+  }
+  disk_lost_ = disk_lost_ || (kept && kept->storage == engine::Storage::Disk);
+  store::AuditEvent event;
+  event.tenant = old.tenant;
+  event.actor = "server";
+  event.action = "sandbox.end";
+  event.sandbox = old.id;
+  event.object = why;
+  old.state = store::RecordState::Ended;
+  old.ended = store::wall_now();
+  old.end_reason = std::move(why);
+  batch.sandboxes.push_back(std::move(old));
+  batch.audit.push_back(std::move(event));
 }
 
 awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& old,
@@ -140,6 +158,9 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
   sandbox->kept = *std::move(kept);
   sandbox->limits = living.limits;
   sandbox->record = living.record;
+  sandbox->files = std::make_shared<Turns>(executor_, 1);
+  sandbox->kept.stack = living.stack;
+  sandbox->kept.storage = living.storage;
   sandbox->started = Clock::now() - microseconds(static_cast<std::int64_t>(living.age_us));
   sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
   open_budget(*sandbox);
@@ -201,11 +222,18 @@ void FleetImpl::launcher_lost() {
   store::Store::Batch batch;
   const auto all = living_;
   for (const auto& [id, sandbox] : all) {
-    retire(sandbox, "launcher ended");
-    sandbox->place.reset();
-    orphans_.insert(id);
+    if (sandbox->state == State::Stopped) continue;
+    const bool stays = sandbox->kept.persistent;
+    if (stays) {
+      rest(sandbox, "launcher ended");
+    } else {
+      retire(sandbox, "launcher ended");
+      sandbox->place.reset();
+      orphans_.insert(id);
+    }
     batch.sandboxes.push_back(stored(*sandbox));
-    batch.audit.push_back(own_row(*sandbox, "launcher", "sandbox.end", sandbox->end_reason));
+    batch.audit.push_back(
+        own_row(*sandbox, "launcher", stays ? "sandbox.stop" : "sandbox.end", sandbox->end_reason));
   }
   events_.add("launcher.lost", "", "");
   if (!batch.audit.empty()) post(std::move(batch));
@@ -221,7 +249,13 @@ awaitable<void> FleetImpl::clear_orphans() {
   if (!there || alive.expired() || stopping_) co_return;
   std::vector<std::string> strangers;
   for (const engine::Living& one : *there) {
-    if (living_.contains(one.id)) continue;
+    const auto at = living_.find(one.id);
+    if (at != living_.end() && at->second->state == State::Stopped) {
+      co_await stop_away(one.id);
+      if (alive.expired()) co_return;
+      continue;
+    }
+    if (at != living_.end() || files_.works.owns(one.id)) continue;
     if (orphans_.contains(one.id)) {
       co_await clear_away(one.id);
       if (alive.expired()) co_return;
@@ -241,9 +275,9 @@ awaitable<void> FleetImpl::clear_orphans() {
 }
 
 awaitable<void> FleetImpl::look_at_death(SandboxPtr sandbox, Error error) {
-  if (stopping_) co_return;
+  if (stopping_ || sandbox->state == State::Stopped) co_return;
   const auto status = co_await launcher_->status(sandbox->id);
-  if (sandbox->state == State::Ended || stopping_) co_return;
+  if (sandbox->state == State::Ended || sandbox->state == State::Stopped || stopping_) co_return;
   const bool over = status && status->end != EndReason::Running;
   end(sandbox, over ? reason_of(*status) : "its init is out of reach: " + error.message,
       over ? "launcher" : "server");
@@ -263,17 +297,30 @@ awaitable<void> FleetImpl::stop(std::string reason) {
   store::Store::Batch batch;
   const auto all = living_;
   for (const auto& [id, sandbox] : all) {
-    retire(sandbox, reason);
+    if (sandbox->state == State::Stopped) continue;
+    const bool stays = sandbox->kept.persistent;
+    if (stays) {
+      rest(sandbox, reason);
+      if (launcher_) (void)co_await launcher_->stop(id);
+    } else {
+      retire(sandbox, reason);
+    }
     batch.sandboxes.push_back(stored(*sandbox));
-    batch.audit.push_back(own_row(*sandbox, "server", "sandbox.end", reason));
+    batch.audit.push_back(
+        own_row(*sandbox, "server", stays ? "sandbox.stop" : "sandbox.end", reason));
   }
   events_.close();
   if (!batch.audit.empty()) (void)co_await record(std::move(batch));
+  // What was sealed outlives the launcher, and a power cut that comes right behind.
+  const auto undurable = [](const auto& one) { return !one.second.durable; };
+  if (launcher_ && std::ranges::any_of(files_.snapshots.all(), undurable))
+    (void)co_await launcher_->sync_store();
   if (launcher_) (void)co_await launcher_->stop_launcher();
 }
 
 void FleetImpl::leave() {
   stopping_ = true;
+  files_.works.close();
   events_.close();
   const auto all = std::exchange(living_, {});
   for (const auto& [id, sandbox] : all) {

@@ -61,7 +61,9 @@ awaitable<Result<json::object>> FleetImpl::file_tool(const Caller& caller, Sandb
         Error{Errc::Denied, "tool: this sandbox may not use '" + tool + "'", 0, "tool"});
   } else if (tool == kHttpRequest) {
     result = co_await http_tool(sandbox.ptr(), std::move(arguments), audit);
-  } else if (const auto up = awake(*sandbox); !up) {
+  } else if (const auto up =
+                 tool == kFileWrite ? co_await before_change(sandbox.ptr()) : awake(*sandbox);
+             !up) {
     result = std::unexpected(up.error());
   } else {
     result = co_await run_file_tool(sandbox.ptr(), std::move(tool), std::move(arguments), audit);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/fleet.h"
+#include "control/image_options.h"
 #include "control/row_budget.h"
 #include "control/vault.h"
 #include "egress/gate/gateway.h"
@@ -53,13 +54,18 @@ struct FleetOptions {
   std::map<std::string, egress::BudgetLimits> budgets;
   // Secrets and keys; none: rules that need them are refused.
   std::shared_ptr<Vault> vault;
+  ImageOptions images;
+  std::string state_key;  // file of the key that authenticates the records of file state; made when
+                          // it is missing; empty: a key of this process alone
+  std::string boot_id;    // of this start of the host; empty: what the kernel says
   // What the launcher's host can do; probed at the start when it is not given.
   std::optional<engine::HostFeatures> host;
 };
 
 class RunningFleet : public Fleet {
  public:
-  // Takes over what may change while it runs: everything but `host`. Living sandboxes keep theirs.
+  // Takes over what may change while it runs: everything but `host` and
+  // where images are kept. Living sandboxes keep theirs.
   [[nodiscard]] virtual Result<void> reload(FleetOptions options) = 0;
   // The last words: no call is taken any more, every sandbox ends with `reason`, the launcher
   // stops.

@@ -4,6 +4,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "control/record_members.h"
+
 namespace caisson::control {
 namespace {
 
@@ -11,7 +13,7 @@ namespace json = boost::json;
 
 constexpr int kVersion = 1;
 
-json::object to_json(const KeptBudget& budget) {
+json::object budget_json(const KeptBudget& budget) {
   json::object out{{"stop", budget.stop},
                    {"used_tokens", budget.used_tokens},
                    {"used_nano_usd", budget.used_nano_usd}};
@@ -20,74 +22,76 @@ json::object to_json(const KeptBudget& budget) {
   return out;
 }
 
-json::array array_of(const std::vector<std::string>& texts) {
-  json::array out;
-  for (const std::string& text : texts) out.emplace_back(text);
+json::object limits_json(const engine::Limits& limits) {
+  return {{"memory_bytes", limits.memory_bytes}, {"processes", limits.processes},
+          {"cpu_millis", limits.cpu_millis},     {"cpu_time_us", limits.cpu_time_us},
+          {"life_us", limits.life_us},           {"disk_bytes", limits.disk_bytes},
+          {"disk_files", limits.disk_files},     {"open_files", limits.open_files}};
+}
+
+engine::Limits read_limits(Members members) {
+  engine::Limits out;
+  out.memory_bytes = members.count("memory_bytes");
+  out.processes = static_cast<std::uint32_t>(members.count("processes"));
+  out.cpu_millis = static_cast<std::uint32_t>(members.count("cpu_millis"));
+  out.cpu_time_us = members.count("cpu_time_us");
+  out.life_us = members.count("life_us");
+  out.disk_bytes = members.count("disk_bytes");
+  out.disk_files = members.count("disk_files");
+  out.open_files = static_cast<std::uint32_t>(members.count("open_files"));
   return out;
 }
 
-// Reads one member after the other; the first that is not what it should be is remembered.
-class Members {
- public:
-  explicit Members(const json::object& object) : object_(object) {}
+// Only what is not as in every sandbox of the first version: its records are read, too.
+void add_files(const KeptSpec& spec, json::object& out) {
+  if (spec.gid != spec.uid) out["gid"] = spec.gid;
+  if (spec.hostname != "caisson") out["hostname"] = spec.hostname;
+  if (spec.storage == engine::Storage::Disk) out["storage"] = "disk";
+  if (spec.persistent) out["persistent"] = true;
+  if (spec.checkpoint == Checkpoints::EachCall) out["checkpoint"] = "each_call";
+  if (!spec.parent.empty()) out["parent"] = spec.parent;
+  if (!spec.head.empty()) out["head"] = spec.head;
+  if (!spec.payer.empty()) out["payer"] = spec.payer;
+  if (spec.stack != engine::LayerStack{}) out["stack"] = to_json(spec.stack);
+  if (spec.base_layers != 0) out["base_layers"] = spec.base_layers;
+  if (spec.defaults != ImageDefaults{}) out["defaults"] = to_json(spec.defaults);
+  if (spec.limits) out["limits"] = limits_json(*spec.limits);
+  json::array volumes;
+  for (const VolumeUse& use : spec.volumes) volumes.push_back(to_json(use));
+  if (!volumes.empty()) out["volumes"] = std::move(volumes);
+}
 
-  std::string text(std::string_view name) {
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr || !at->is_string()) return fail(name), "";
-    return std::string(at->get_string());
-  }
-  std::vector<std::string> texts(std::string_view name) {
-    std::vector<std::string> out;
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr || !at->is_array()) return fail(name), out;
-    for (const json::value& one : at->get_array()) {
-      if (!one.is_string()) return fail(name), out;
-      out.emplace_back(one.get_string());
+const json::object* inner(const json::object& object, std::string_view name) {
+  const json::value* at = object.if_contains(name);
+  return at != nullptr && at->is_object() ? &at->get_object() : nullptr;
+}
+
+Result<void> read_files(const json::object& object, KeptSpec& spec) {
+  Members members(object);
+  spec.gid = object.contains("gid") ? static_cast<std::uint32_t>(members.count("gid")) : spec.uid;
+  if (object.contains("hostname")) spec.hostname = members.text("hostname");
+  if (members.maybe_text("storage") == "disk") spec.storage = engine::Storage::Disk;
+  spec.persistent = members.flag("persistent");
+  if (members.maybe_text("checkpoint") == "each_call") spec.checkpoint = Checkpoints::EachCall;
+  spec.parent = members.maybe_text("parent");
+  spec.head = members.maybe_text("head");
+  spec.payer = members.maybe_text("payer");
+  spec.base_layers = members.count("base_layers");
+  if (const auto* stack = inner(object, "stack")) spec.stack = TRY(read_stack(*stack));
+  if (const auto* defaults = inner(object, "defaults"))
+    spec.defaults = TRY(read_defaults(*defaults));
+  if (const auto* limits = inner(object, "limits")) spec.limits = read_limits(Members(*limits));
+  if (const json::value* volumes = object.if_contains("volumes"); volumes != nullptr) {
+    if (!volumes->is_array()) return failure(Errc::Internal, "'volumes'");
+    for (const json::value& one : volumes->get_array()) {
+      if (!one.is_object()) return failure(Errc::Internal, "'volumes'");
+      spec.volumes.push_back(TRY(read_volume_use(one.get_object())));
     }
-    return out;
   }
-  std::map<std::string, std::string> map(std::string_view name) {
-    std::map<std::string, std::string> out;
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr || !at->is_object()) return fail(name), out;
-    for (const auto& [key, value] : at->get_object()) {
-      if (!value.is_string()) return fail(name), out;
-      out.emplace(key, value.get_string());
-    }
-    return out;
-  }
-  std::optional<std::int64_t> whole(std::string_view name) {
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr || at->is_null()) return std::nullopt;
-    boost::system::error_code wrong;
-    const auto value = at->to_number<std::int64_t>(wrong);
-    if (wrong) return fail(name), std::nullopt;
-    return value;
-  }
-  bool flag(std::string_view name) {
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr) return false;
-    if (!at->is_bool()) return fail(name), false;
-    return at->get_bool();
-  }
-  std::optional<double> number(std::string_view name) {
-    const json::value* at = object_.if_contains(name);
-    if (at == nullptr || at->is_null()) return std::nullopt;
-    boost::system::error_code wrong;
-    const double value = at->to_number<double>(wrong);
-    if (wrong) return fail(name), std::nullopt;
-    return value;
-  }
-
-  [[nodiscard]] const std::string& wrong() const { return wrong_; }
-  void fail(std::string_view name) {
-    if (wrong_.empty()) wrong_ = name;
-  }
-
- private:
-  const json::object& object_;
-  std::string wrong_;
-};
+  if (spec.base_layers > spec.stack.layers.size()) members.fail("base_layers");
+  if (!members.wrong().empty()) return failure(Errc::Internal, "'" + members.wrong() + "'");
+  return {};
+}
 
 }  // namespace
 
@@ -106,9 +110,10 @@ std::string to_json(const KeptSpec& spec) {
                    {"uid", spec.uid}};
   if (spec.idle_seconds) out["idle_seconds"] = *spec.idle_seconds;
   if (!spec.network.empty()) out["network"] = to_json(spec.network);
-  if (spec.budget != KeptBudget{}) out["budget"] = to_json(spec.budget);
+  if (spec.budget != KeptBudget{}) out["budget"] = budget_json(spec.budget);
   if (spec.models) out["models"] = true;
   if (spec.token) out["token"] = true;
+  add_files(spec, out);
   if (spec.authority) {
     out["authority"] = json::object{{"certificate", spec.authority->certificate},
                                     {"sealed_key", spec.authority->sealed_key},
@@ -143,6 +148,8 @@ Result<KeptSpec> parse_kept_spec(std::string_view text) {
   if (uid < 0 || uid >= engine::kInitId) members.fail("uid");
   if (!members.wrong().empty()) return broken("'" + members.wrong() + "'");
   spec.uid = static_cast<std::uint32_t>(uid);
+  if (const auto read = read_files(value.get_object(), spec); !read)
+    return broken(read.error().message);
   if (const json::value* rules = value.get_object().if_contains("network")) {
     auto read = read_rules(*rules, "network");
     if (!read) return broken(read.error().message);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/file_records.h"
 #include "control/sandbox_spec.h"
 
 namespace caisson::control {
@@ -44,6 +45,20 @@ struct KeptSpec {
   KeptBudget budget{};
   bool models = false;
   bool token = false;
+  // --- file state
+  std::uint32_t gid = kUidDefault;
+  std::string hostname = "caisson";
+  engine::Storage storage = engine::Storage::Memory;
+  bool persistent = false;
+  Checkpoints checkpoint = Checkpoints::None;
+  std::vector<VolumeUse> volumes{};
+  std::string parent{};  // the sandbox or snapshot whose files it started with
+  std::string head{};    // the snapshot that its files come from now
+  std::string payer{};   // of a fork: the sandbox on whose budget it draws
+  engine::LayerStack stack{};
+  std::size_t base_layers = 0;             // of the stack, at its lower end: the image's
+  ImageDefaults defaults{};                // of the image
+  std::optional<engine::Limits> limits{};  // of a persistent one, for its next start
 
   friend bool operator==(const KeptSpec&, const KeptSpec&) = default;
 };

@@ -9,6 +9,7 @@
 #include "control/sandbox_limits.h"
 #include "control/text.h"
 #include "control/tools.h"
+#include "control/volume_shelf.h"
 #include "policy/way_out.h"
 
 namespace caisson::control {
@@ -29,15 +30,6 @@ Result<void> check_name(const std::string& name) {
                                        cut_text(name, 80)));
 }
 
-Result<void> check_hostname(const std::string& name) {
-  const auto fits = [](char c) { return is_name_character(c) || c == '.'; };
-  if (!name.empty() && name.size() <= engine::kHostnameMax && std::ranges::all_of(name, fits))
-    return {};
-  return bad_field("hostname",
-                   fmt::format("hostname is '{}': want 1 to 63 characters of a-z, 0-9, '-' and '.'",
-                               cut_text(name, 80)));
-}
-
 Result<void> check_labels(const std::map<std::string, std::string>& labels) {
   if (labels.size() > kLabelsMax)
     return bad_field("labels", fmt::format("labels: {} are too many, want at most {}",
@@ -51,15 +43,6 @@ Result<void> check_labels(const std::map<std::string, std::string>& labels) {
     if (!is_utf8(name) || !is_utf8(value)) return bad_field(field, field + ": want valid UTF-8");
   }
   return {};
-}
-
-// What does not exist yet is said by name, never left out in silence.
-Result<void> check_image(const std::string& image) {
-  if (image == "host") return {};
-  return unsupported("base_image",
-                     fmt::format("base_image is '{}': this version has only 'host', the programs "
-                                 "of this machine",
-                                 cut_text(image, 200)));
 }
 
 Result<void> check_features(const CreateWish& wish) {
@@ -120,14 +103,54 @@ Result<const CreateWish*> find_profile(const CreateWish& wish, const FleetOption
                              known.empty() ? "this server has none" : "this server has: " + known));
 }
 
-Result<void> choose_user(const CreateWish& wish, const CreateWish& profile,
+Result<void> choose_user(const CreateWish& wish, const CreateWish& profile, const SandboxBase& base,
                          engine::LaunchRequest& request) {
-  const std::uint32_t uid = wish.uid.value_or(profile.uid.value_or(kUidDefault));
+  const auto said = wish.uid ? wish.uid : profile.uid;
+  const std::uint32_t image_uid = base.defaults ? base.defaults->uid : kUidDefault;
+  const std::uint32_t uid = said.value_or(image_uid);
   if (uid >= engine::kInitId)
     return bad_field("user", fmt::format("user is {}: want 0 to 65534", uid));
   request.uid = uid;
-  request.gid = uid;
+  request.gid = !said && base.defaults ? base.defaults->gid : uid;
   return {};
+}
+
+// What a call may need of its disk: a wish that another wish makes impossible is refused.
+Result<void> choose_storage(const CreateWish& wish, const CreateWish& profile, SandboxPlan& plan) {
+  plan.persistent = wish.persistent.value_or(profile.persistent.value_or(false));
+  plan.checkpoint = wish.checkpoint.value_or(profile.checkpoint.value_or(Checkpoints::None));
+  const bool needs_disk = plan.persistent || plan.checkpoint == Checkpoints::EachCall;
+  const auto said = wish.storage ? wish.storage : profile.storage;
+  if (needs_disk && said == engine::Storage::Memory)
+    return bad_field("storage", fmt::format("storage is 'memory': {} needs 'disk'; leave storage "
+                                            "out",
+                                            plan.persistent ? "persistent" : "checkpoint"));
+  plan.spec.request.storage =
+      said.value_or(needs_disk ? engine::Storage::Disk : engine::Storage::Memory);
+  return {};
+}
+
+// The image's own folder, unless somebody names another one.
+Result<void> choose_workdir(const CreateWish& wish, const CreateWish& profile,
+                            const SandboxBase& base, SandboxPlan& plan) {
+  const auto& said = wish.workdir ? wish.workdir : profile.workdir;
+  const bool of_image = !said && base.defaults && !base.defaults->workdir.empty();
+  plan.workdir = TRY(guest_path(of_image ? base.defaults->workdir : said.value_or("/workspace"),
+                                kWorkspace, "workdir"));
+  plan.make_workdir = of_image && plan.workdir != kWorkspace && plan.workdir != "/";
+  return {};
+}
+
+// The image's variables lie below those of the profile and the caller. Its user's home is no other
+// user's.
+void add_image_environment(const SandboxBase& base, SandboxPlan& plan) {
+  if (!base.defaults) return;
+  std::vector<std::string> own;
+  for (const std::string& one : base.defaults->environment) {
+    if (plan.spec.request.uid == base.defaults->uid || !one.starts_with("HOME="))
+      own.push_back(one);
+  }
+  set_variables(plan.environment, own);
 }
 
 }  // namespace
@@ -176,16 +199,38 @@ Result<BudgetWish> choose_budget(const BudgetWish& wish, const BudgetWish& profi
   return out;
 }
 
-Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options, Trust trust) {
+Result<void> check_hostname(const std::string& name) {
+  const auto fits = [](char c) { return is_name_character(c) || c == '.'; };
+  if (!name.empty() && name.size() <= engine::kHostnameMax && std::ranges::all_of(name, fits))
+    return {};
+  return bad_field("hostname",
+                   fmt::format("hostname is '{}': want 1 to 63 characters of a-z, 0-9, '-' and '.'",
+                               cut_text(name, 80)));
+}
+
+Result<void> check_name_and_labels(const std::string& name,
+                                   const std::map<std::string, std::string>& labels) {
+  TRY(check_name(name));
+  return check_labels(labels);
+}
+
+Result<std::string> image_of(const CreateWish& wish, const FleetOptions& options) {
+  const CreateWish* profile = TRY(find_profile(wish, options));
+  return wish.image.value_or(profile->image.value_or(options.image));
+}
+
+Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options, Trust trust,
+                                 const SandboxBase& base) {
   const CreateWish* profile = TRY(find_profile(wish, options));
   TRY(check_features(wish));
   TRY(check_features(*profile));
-  TRY(check_image(wish.image.value_or(profile->image.value_or(options.image))));
   TRY(check_name(wish.name));
   TRY(check_labels(wish.labels));
   TRY(check_limits(wish.limits));
   SandboxPlan plan;
   plan.name = wish.name;
+  plan.base = base;
+  plan.image = base.image;
   plan.profile = wish.profile.value_or("");
   plan.labels = profile->labels;
   for (const auto& [name, value] : wish.labels) plan.labels[name] = value;
@@ -205,18 +250,22 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
 
   engine::LaunchRequest& request = plan.spec.request;
   request.limits = limits_of(limits);
-  request.root = wish.root.value_or(profile->root.value_or(engine::RootMode::ReadOnly));
+  request.stack = base.stack;
+  request.root = wish.root.value_or(profile->root.value_or(
+      base.defaults ? engine::RootMode::Writable : engine::RootMode::ReadOnly));
+  TRY(choose_storage(wish, *profile, plan));
+  plan.volumes = TRY(check_volumes(wish.volumes.empty() ? profile->volumes : wish.volumes));
   request.hostname = wish.hostname.value_or(profile->hostname.value_or("caisson"));
   TRY(check_hostname(request.hostname));
-  TRY(choose_user(wish, *profile, request));
+  TRY(choose_user(wish, *profile, base, request));
   // What somebody asked for must hold; what is the server's habit may be left out, and the record
   // says so.
   plan.spec.declared.memory = wish.limits.memory_bytes || profile->limits.memory_bytes;
   plan.spec.declared.cpu = wish.limits.cpu || profile->limits.cpu;
   plan.spec.declared.cpu_time = wish.limits.cpu_seconds || profile->limits.cpu_seconds;
-  plan.workdir = TRY(guest_path(wish.workdir.value_or(profile->workdir.value_or("/workspace")),
-                                kWorkspace, "workdir"));
+  TRY(choose_workdir(wish, *profile, base, plan));
   plan.environment = base_environment(request, plan.workdir);
+  add_image_environment(base, plan);
   set_variables(plan.environment, TRY(environment_of(profile->environment, "env")));
   set_variables(plan.environment, TRY(environment_of(wish.environment, "env")));
   return plan;

@@ -19,6 +19,16 @@ inline constexpr std::size_t kEnvironmentBytesMax = 64UL * 1024;  // names and v
 inline constexpr double kBudgetUsdMax = 1e9;
 inline constexpr std::uint32_t kUidDefault = 65534;
 
+// What a sandbox's files begin with.
+struct SandboxBase {
+  std::string image = "host";
+  engine::LayerStack stack;
+  std::size_t base_layers = 0;            // of the stack: the image's
+  std::optional<ImageDefaults> defaults;  // none: those of the host image
+  std::string parent;                     // the sandbox or snapshot it comes from
+  std::string head;                       // the snapshot
+};
+
 // Everything that is decided before a launch. What of it outlives a server is in records.h.
 struct SandboxPlan {
   engine::SandboxSpec spec;
@@ -34,10 +44,26 @@ struct SandboxPlan {
   BudgetWish budget;
   bool models = false;  // language models can be reached
   bool token = false;   // proxy clients must show one
+  SandboxBase base;
+  bool persistent = false;
+  Checkpoints checkpoint = Checkpoints::None;
+  std::vector<VolumeUse> volumes;
+  bool make_workdir = false;  // the image names it, and may not have it
+  std::string payer;          // of a fork: on whose budget it draws
 };
 
+// The image that a wish comes to: its own, its profile's, or the server's.
+[[nodiscard]] Result<std::string> image_of(const CreateWish& wish, const FleetOptions& options);
+
 [[nodiscard]] Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options,
-                                               Trust trust = Trust::Caller);
+                                               Trust trust = Trust::Caller,
+                                               const SandboxBase& base = {});
+
+// As of a sandbox, so of a snapshot.
+[[nodiscard]] Result<void> check_name_and_labels(const std::string& name,
+                                                 const std::map<std::string, std::string>& labels);
+
+[[nodiscard]] Result<void> check_hostname(const std::string& name);
 
 // The limits of a living sandbox, changed; a field that cannot change is Unsupported.
 struct ChangedLimits {

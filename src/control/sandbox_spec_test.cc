@@ -35,7 +35,6 @@ CreateWish wish(Change change) {
 }
 
 TEST(SandboxSpec, WhatDoesNotExistYetIsUnsupportedByName) {
-  EXPECT_EQ(refusal(wish([](auto& w) { w.image = "python:3"; })), missing("base_image"));
   EXPECT_EQ(refusal(wish([](auto& w) { w.tier = "gvisor"; })), missing("tier"));
 }
 
@@ -69,18 +68,68 @@ TEST(SandboxSpec, TheServersImageIsForWhoNamesNone) {
   FleetOptions options;
   options.image = "python:3";
   options.profiles["own"].image = "host";
-  EXPECT_EQ(plan_sandbox({}, options).error().code, Errc::Unsupported);
-  EXPECT_TRUE(plan_sandbox(wish([](auto& w) { w.image = "host"; }), options));
-  EXPECT_TRUE(plan_sandbox(wish([](auto& w) { w.profile = "own"; }), options));
-  options.image = "host";
-  options.profiles["own"].image = "python:3";
-  EXPECT_EQ(plan_sandbox(wish([](auto& w) { w.profile = "own"; }), options).error().field,
-            "base_image");
-  EXPECT_TRUE(plan_sandbox(wish([](auto& w) {
-                             w.profile = "own";
-                             w.image = "host";
-                           }),
-                           options));
+  EXPECT_EQ(*image_of({}, options), "python:3");
+  EXPECT_EQ(*image_of(wish([](auto& w) { w.image = "debian"; }), options), "debian");
+  EXPECT_EQ(*image_of(wish([](auto& w) { w.profile = "own"; }), options), "host");
+  EXPECT_EQ(image_of(wish([](auto& w) { w.profile = "none"; }), options).error().field, "profile");
+}
+
+TEST(SandboxSpec, AnImagesDefaultsLieBelowWhatIsSaid) {
+  SandboxBase base;
+  base.image = "python";
+  base.stack = {{"sha256-a"}, false};
+  base.defaults = ImageDefaults{};
+  base.defaults->uid = 7;
+  base.defaults->gid = 8;
+  base.defaults->workdir = "/app";
+  base.defaults->environment = {"A=1", "B=2", "HOME=/home/seven"};
+  const FleetOptions options;
+  const auto plain = plan_sandbox({}, options, Trust::Caller, base);
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->spec.request.uid, 7U);
+  EXPECT_EQ(plain->spec.request.gid, 8U);
+  EXPECT_EQ(plain->spec.request.root, engine::RootMode::Writable);
+  EXPECT_EQ(plain->workdir, "/app");
+  EXPECT_TRUE(plain->make_workdir);
+  const auto has = [](const SandboxPlan& plan, std::string_view text) {
+    return std::ranges::find(plan.environment, text) != plan.environment.end();
+  };
+  EXPECT_TRUE(has(*plain, "A=1"));
+  EXPECT_TRUE(has(*plain, "HOME=/home/seven"));
+  const auto said = plan_sandbox(wish([](auto& w) {
+                                   w.uid = 9;
+                                   w.workdir = "/other";
+                                   w.root = engine::RootMode::ReadOnly;
+                                   w.environment = {{"A", "3"}};
+                                 }),
+                                 options, Trust::Caller, base);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->spec.request.gid, 9U);
+  EXPECT_FALSE(said->make_workdir);
+  EXPECT_TRUE(has(*said, "A=3"));
+  EXPECT_FALSE(has(*said, "A=1"));
+  EXPECT_FALSE(has(*said, "HOME=/home/seven"));  // another user's
+  EXPECT_EQ(said->spec.request.root, engine::RootMode::ReadOnly);
+  base.defaults->workdir = "/a/../../b";
+  EXPECT_EQ(plan_sandbox({}, options, Trust::Caller, base).error().code, Errc::Denied);
+}
+
+TEST(SandboxSpec, WhatMustStayNeedsADisk) {
+  const FleetOptions options;
+  const auto stays = plan_sandbox(wish([](auto& w) { w.persistent = true; }), options);
+  EXPECT_EQ(stays->spec.request.storage, engine::Storage::Disk);
+  EXPECT_EQ(refusal(wish([](auto& w) {
+              w.persistent = true;
+              w.storage = engine::Storage::Memory;
+            })),
+            bad("storage"));
+  EXPECT_EQ(refusal(wish([](auto& w) {
+              w.checkpoint = Checkpoints::EachCall;
+              w.storage = engine::Storage::Memory;
+            })),
+            bad("storage"));
+  EXPECT_EQ(refusal(wish([](auto& w) { w.volumes = {{"data", "/proc", false}}; })),
+            bad("volumes[0].at"));
 }
 
 TEST(SandboxSpec, BadInputNamesItsField) {

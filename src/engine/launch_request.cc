@@ -103,7 +103,58 @@ Result<std::string> canonical_guest_path(std::string_view path) {
   return out.empty() ? std::string("/") : out;
 }
 
+Result<void> check_store_name(std::string_view name, std::string_view field) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  };
+  if (name.empty() || name.size() > kStoreNameMax || !std::ranges::all_of(name, fits) ||
+      name.front() == '.' || name.front() == '-') {
+    return failure(Errc::InvalidArgument,
+                   std::string(field) + ": a name in the store is up to " +
+                       std::to_string(kStoreNameMax) +
+                       " lower-case letters, digits, '-', '_' and '.', not at the front");
+  }
+  return {};
+}
+
+Result<void> check_stack(const LayerStack& stack, std::string_view field) {
+  if (stack.layers.size() > kLayersMax) {
+    return failure(Errc::Exhausted,
+                   std::string(field) + ": more than " + std::to_string(kLayersMax) + " layers");
+  }
+  for (const std::string& layer : stack.layers) TRY(check_store_name(layer, field));
+  return {};
+}
+
+namespace {
+
+Result<void> check_store_mount(const StoreMount& mount) {
+  TRY(check_mount_place(mount.at, "store_mounts"));
+  TRY(check_stack(mount.stack, "store_mounts"));
+  if (mount.kind == StoreMount::Kind::Upper) TRY(SandboxId::parse(mount.name));
+  if (mount.kind == StoreMount::Kind::Layer || mount.kind == StoreMount::Kind::Volume)
+    TRY(check_store_name(mount.name, "store_mounts"));
+  return {};
+}
+
+Result<void> check_files(const LaunchRequest& request) {
+  TRY(check_stack(request.stack, "stack"));
+  if (request.store_mounts.size() > kStoreMountsMax)
+    return failure(Errc::Exhausted, "store_mounts: too many");
+  for (const StoreMount& mount : request.store_mounts) TRY(check_store_mount(mount));
+  const auto targets =
+      std::ranges::count(request.store_mounts, StoreMount::Kind::Target, &StoreMount::kind);
+  if (targets > 1 || (targets == 1 && request.program != Program::Layer))
+    return failure(Errc::InvalidArgument, "store_mounts: one target, of a layer program");
+  if (request.resume && (request.id.empty() || request.storage != Storage::Disk))
+    return failure(Errc::InvalidArgument, "resume: want an id, and storage on disk");
+  return {};
+}
+
+}  // namespace
+
 Result<void> check(const LaunchRequest& request) {
+  TRY(check_files(request));
   if (request.gate_ports.size() > kGatePortsMax) {
     return failure(Errc::InvalidArgument,
                    "gate_ports: " + std::to_string(request.gate_ports.size()) + " ports, at most " +

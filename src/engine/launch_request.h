@@ -17,6 +17,9 @@ inline constexpr std::size_t kFoldersMax = 24;        // descriptors of one laun
 inline constexpr std::size_t kWritablePathsMax = 64;  // private ones
 inline constexpr std::size_t kHostnameMax = 63;
 inline constexpr std::size_t kTrustBytesMax = 8UL * 1024;
+inline constexpr std::size_t kLayersMax = 128;       // of one root or view
+inline constexpr std::size_t kStoreMountsMax = 160;  // of one launch
+inline constexpr std::size_t kStoreNameMax = 80;
 inline constexpr std::uint32_t kIdsPerSlot = 65536;
 inline constexpr std::uint32_t kInitId = 65535;  // init's own id inside: no tenant may have it
 
@@ -45,6 +48,45 @@ struct Folder {
   friend bool operator==(const Folder&, const Folder&) = default;
 };
 
+// What a root is made of: layers of the launcher's store, topmost first, and below them the host
+// image or nothing.
+struct LayerStack {
+  std::vector<std::string> layers;
+  bool host = true;
+
+  friend bool operator==(const LayerStack&, const LayerStack&) = default;
+};
+
+// Where a sandbox's writable layer lies. /tmp, /run and /dev/shm are in memory in either case.
+enum class Storage : std::uint8_t {
+  Memory,  // with the sandbox it goes
+  Disk,    // in the launcher's store: as large as its limit says, and it can be sealed in a moment
+};
+
+// Something of the launcher's store that is shown inside, by name: there is no path to abuse.
+struct StoreMount {
+  enum class Kind : std::uint8_t {
+    View,    // `stack` as one tree, read-only
+    Layer,   // layer `name` as it lies on disk, parts and marks and all, read-only
+    Upper,   // the writable layer of the living sandbox `name`, as Layer
+    Volume,  // volume `name`
+    Target,  // a new layer in the making, empty; commit_layer() gives it its name
+  };
+  Kind kind = Kind::View;
+  std::string at;    // absolute path inside
+  std::string name;  // see Kind
+  LayerStack stack;
+  bool read_only = true;        // Volume
+  std::uint64_t bytes_max = 0;  // Target: what it may hold; 0: no bound
+
+  friend bool operator==(const StoreMount&, const StoreMount&) = default;
+};
+
+enum class Program : std::uint8_t {
+  Init,   // caisson-init, which serves
+  Layer,  // caisson-layer, which does one job: see guest/protocol/layer_job.h
+};
+
 // 0 means "no limit" for the first five; a plan says whether that was wished or is all this host
 // can do.
 struct Limits {
@@ -65,6 +107,12 @@ struct LaunchRequest {
   std::string
       id;  // SandboxId; empty: the launcher picks one, and may hand out a sandbox that is ready
   std::string hostname = "caisson";
+  LayerStack stack;
+  Storage storage = Storage::Memory;
+  bool persistent = false;  // Storage::Disk: its files stay until somebody says destroy
+  bool resume = false;  // Storage::Disk: the sandbox of this id had a writable layer, which it gets
+  Program program = Program::Init;
+  std::vector<StoreMount> store_mounts;
   RootMode root = RootMode::ReadOnly;
   ScratchMode scratch = ScratchMode::Writable;
   WorkspaceMode workspace = WorkspaceMode::Writable;
@@ -84,6 +132,11 @@ struct LaunchRequest {
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
+
+// The name of a layer or volume: lower-case letters, digits, '-', '_' and '.', not at the front.
+[[nodiscard]] Result<void> check_store_name(std::string_view name, std::string_view field);
+
+[[nodiscard]] Result<void> check_stack(const LayerStack& stack, std::string_view field);
 
 // The one judge of a request, in the launcher: what comes from a server is never trusted.
 [[nodiscard]] Result<void> check(const LaunchRequest& request);

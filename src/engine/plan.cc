@@ -63,8 +63,7 @@ class Planner {
     limit_processes();
     TRY(limit_cpu());
     TRY(limit_cpu_time());
-    say("disk", fmt::format("{} bytes, {} files in all: private tmpfs",
-                            plan_.request.limits.disk_bytes, plan_.request.limits.disk_files));
+    limit_disk();
     choose_ids();
     TRY(choose_network());
     say("seccomp",
@@ -182,6 +181,18 @@ class Planner {
     return {};
   }
 
+  void limit_disk() {
+    const Limits& limits = plan_.request.limits;
+    if (plan_.request.storage == Storage::Memory) {
+      say("disk", fmt::format("{} bytes, {} files in all: private tmpfs", limits.disk_bytes,
+                              limits.disk_files));
+      return;
+    }
+    say("disk", fmt::format("{} bytes since the last snapshot: btrfs", limits.disk_bytes));
+    plan_.notes.emplace_back(
+        "files on disk are bounded by the bytes they take, and not counted one by one");
+  }
+
   void choose_ids() {
     if (host_.privileged) {
       say("ids", "a slot of 65536, idmapped store");
@@ -201,8 +212,13 @@ class Planner {
   void describe_files() {
     const LaunchRequest& request = plan_.request;
     say("user", fmt::format("{}:{}", request.uid, request.gid));
-    say("root", request.root == RootMode::Writable ? "host image, private writable layer"
-                                                   : "host image, read-only");
+    const std::string below = request.stack.layers.empty()
+                                  ? std::string("host image")
+                                  : fmt::format("{} layer{}{}", request.stack.layers.size(),
+                                                request.stack.layers.size() == 1 ? "" : "s",
+                                                request.stack.host ? " on the host image" : "");
+    say("root",
+        below + (request.root == RootMode::Writable ? ", private writable layer" : ", read-only"));
     say("scratch", request.scratch == ScratchMode::Writable || request.root == RootMode::Writable
                        ? "/tmp, /run, /dev/shm: private, writable"
                        : "/tmp, /run, /dev/shm: empty, read-only");

@@ -1,5 +1,6 @@
 #include "main/server_life.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -15,6 +16,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "control/access.h"
 #include "control/await_store.h"
@@ -22,6 +24,7 @@
 #include "doors/rest/rest.h"
 #include "http/server.h"
 #include "main/server_log.h"
+#include "sys/file.h"
 
 namespace caisson::server {
 namespace {
@@ -180,8 +183,30 @@ class ServerLife {
   Result<control::FleetOptions> wanted_options(const policy::Settings& settings) const {
     control::FleetOptions options = fleet_options(settings);
     options.vault = vault_;
+    TRY_IN("images", add_images(settings, options));
     TRY(add_models(settings.egress, options));
     return options;
+  }
+
+  // Images are kept beside the record; the launcher keeps what they unpack to.
+  static Result<void> add_images(const policy::Settings& settings, control::FleetOptions& options) {
+    const std::string own = settings.server.state_dir + "/server";
+    const policy::ImageSettings& said = settings.images;
+    options.state_key = own + "/state.key";
+    options.images.folder = own + "/images";
+    options.images.layer_bytes_max = static_cast<std::uint64_t>(said.layer_bytes_max);
+    options.images.pull_on_create = said.pull_on_create;
+    options.images.allow_private = said.allow_private;
+    options.images.registry.insecure = said.insecure;
+    std::error_code ignored;  // a folder of authorities is for sandboxes only
+    if (std::filesystem::is_regular_file(settings.egress.trust_store, ignored))
+      options.images.registry.extra_ca_file = settings.egress.trust_store;
+    for (const auto& [registry, urls] : said.mirrors)
+      options.images.registry.mirrors[registry].urls = urls;
+    if (said.credentials_file.empty()) return {};
+    const auto text = TRY(sys::read_small(AT_FDCWD, said.credentials_file));
+    options.images.credentials = TRY_IN(said.credentials_file, image::Credentials::parse(text));
+    return {};
   }
 
   void watch_signals() {
@@ -216,6 +241,8 @@ class ServerLife {
       settings_.sandbox = again->sandbox;
       settings_.profiles = again->profiles;
       settings_.logging = again->logging;
+      settings_.images.pull_on_create = again->images.pull_on_create;
+      settings_.images.layer_bytes_max = again->images.layer_bytes_max;
       settings_.audit.tenant_mb_per_minute = again->audit.tenant_mb_per_minute;
       log_.say(LogLevel::Info,
                fmt::format("settings read again, {} changed", difference.reloaded.size()));

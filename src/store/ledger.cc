@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "store/reader.h"
+#include "store/rows.h"
 #include "store/schema.h"
 #include "sys/file.h"
 
@@ -30,7 +31,7 @@ Result<void> make_private_file(const std::string& path) {
 
 std::size_t statements_of(const Store::Batch& batch) noexcept {
   return batch.audit.size() + batch.sandboxes.size() + batch.tokens.size() +
-         batch.forgotten_tokens.size();
+         batch.forgotten_tokens.size() + batch.files.size() + batch.forgotten_files.size();
 }
 
 }  // namespace
@@ -77,6 +78,15 @@ Result<void> Ledger::prepare() {
       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "
       "ON CONFLICT (id) DO UPDATE SET tenant = ?2, token = ?3, state = ?4, created = ?5, "
       "ended = ?6, end_reason = ?7, spec = ?8"));
+  for (const FileKind kind : {FileKind::Image, FileKind::Snapshot, FileKind::Volume}) {
+    const auto at = static_cast<std::size_t>(kind);
+    put_file_[at] = TRY(database_.prepare(
+        fmt::format("INSERT INTO {} (tenant, id, created, spec) VALUES (?1, ?2, ?3, ?4) "
+                    "ON CONFLICT (tenant, id) DO UPDATE SET created = ?3, spec = ?4",
+                    table_of(kind))));
+    forget_file_[at] = TRY(database_.prepare(
+        fmt::format("DELETE FROM {} WHERE tenant = ?1 AND id = ?2", table_of(kind))));
+  }
   forget_ended_ = TRY(database_.prepare(
       "DELETE FROM sandboxes WHERE rowid IN (SELECT rowid FROM sandboxes WHERE state = 1 "
       "ORDER BY ended DESC LIMIT -1 OFFSET ?1)"));
@@ -132,6 +142,8 @@ Result<void> Ledger::apply(const Store::Batch& batch) {
   for (const SandboxRecord& record : batch.sandboxes) TRY(put(record));
   for (const TokenRecord& record : batch.tokens) TRY(put(record));
   for (const std::string& id : batch.forgotten_tokens) TRY(forget_token_.bind_text(1, id).run());
+  for (const FileKey& key : batch.forgotten_files) TRY(forget(key));
+  for (const FileRecord& record : batch.files) TRY(put(record));
   for (const AuditEvent& event : batch.audit) TRY(put(event));
   return {};
 }
@@ -177,11 +189,27 @@ Result<void> Ledger::put(const SandboxRecord& record) {
   return put_sandbox_.bind_text(1, record.id)
       .bind_text(2, record.tenant)
       .bind_text(3, record.token)
-      .bind(4, std::int64_t{record.state == RecordState::Ended})
+      .bind(4, static_cast<std::int64_t>(record.state))
       .bind(5, record.created)
       .bind(6, record.ended)
       .bind_text(7, record.end_reason)
       .bind_text(8, record.spec)
+      .run();
+}
+
+Result<void> Ledger::put(const FileRecord& record) {
+  return put_file_[static_cast<std::size_t>(record.key.kind)]
+      .bind_text(1, record.key.tenant)
+      .bind_text(2, record.key.id)
+      .bind(3, record.created)
+      .bind_text(4, record.spec)
+      .run();
+}
+
+Result<void> Ledger::forget(const FileKey& key) {
+  return forget_file_[static_cast<std::size_t>(key.kind)]
+      .bind_text(1, key.tenant)
+      .bind_text(2, key.id)
       .run();
 }
 

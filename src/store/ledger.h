@@ -2,6 +2,7 @@
 // the writer's thread.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 
@@ -37,6 +38,8 @@ class Ledger {
   [[nodiscard]] Result<void> put(const AuditEvent& event);
   [[nodiscard]] Result<void> put(const TokenRecord& record);
   [[nodiscard]] Result<void> put(const SandboxRecord& record);
+  [[nodiscard]] Result<void> put(const FileRecord& record);
+  [[nodiscard]] Result<void> forget(const FileKey& key);
   [[nodiscard]] Result<void> forget_ended();
 
   std::string folder_;
@@ -46,6 +49,7 @@ class Ledger {
   Database database_;
   Statement begin_, commit_, rollback_, savepoint_, release_, rollback_to_;
   Statement insert_audit_, put_token_, forget_token_, put_sandbox_, forget_ended_;
+  std::array<Statement, 3> put_file_, forget_file_;  // by FileKind
   ChainHasher hasher_;
   ChainHead head_;
   int checkpoint_at_;

@@ -71,9 +71,20 @@ Result<std::vector<TokenRecord>> Reader::tokens() {
 
 Result<std::vector<SandboxRecord>> Reader::living() {
   Statement select = TRY(database_.prepare(fmt::format(
-      "SELECT {} FROM sandboxes WHERE state = 0 ORDER BY created, id", kSandboxColumns)));
+      "SELECT {} FROM sandboxes WHERE state != 1 ORDER BY created, id", kSandboxColumns)));
   std::vector<SandboxRecord> records;
   while (TRY(select.step())) records.push_back(sandbox_of(select));
+  return records;
+}
+
+Result<std::vector<FileRecord>> Reader::files(FileKind kind) {
+  // A database of an older version has no such tables before a writer has opened it.
+  const std::int64_t version = TRY(database_.integer("PRAGMA user_version"));
+  std::vector<FileRecord> records;
+  if (version < 2) return records;
+  Statement select = TRY(database_.prepare(fmt::format(
+      "SELECT tenant, id, created, spec FROM {} ORDER BY created, id", table_of(kind))));
+  while (TRY(select.step())) records.push_back(file_of(kind, select));
   return records;
 }
 

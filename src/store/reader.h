@@ -26,6 +26,7 @@ class Reader {
   [[nodiscard]] Result<std::vector<AuditRow>> audit(const AuditQuery& query);
   [[nodiscard]] Result<std::vector<TokenRecord>> tokens();
   [[nodiscard]] Result<std::vector<SandboxRecord>> living();
+  [[nodiscard]] Result<std::vector<FileRecord>> files(FileKind kind);
   [[nodiscard]] Result<std::optional<SandboxRecord>> sandbox(std::string_view id);
 
   // Walks the whole chain and holds it against the anchors. A record that does not hold is a

@@ -53,12 +53,35 @@ TokenRecord token_of(const Statement& select) {
   return record;
 }
 
+std::string_view table_of(FileKind kind) noexcept {
+  switch (kind) {
+    case FileKind::Image:
+      return "images";
+    case FileKind::Snapshot:
+      return "snapshots";
+    case FileKind::Volume:
+      return "volumes";
+  }
+  return "images";
+}
+
+FileRecord file_of(FileKind kind, const Statement& select) {
+  FileRecord record;
+  record.key = {kind, select.text(0), select.text(1)};
+  record.created = select.integer(2);
+  record.spec = select.text(3);
+  return record;
+}
+
 SandboxRecord sandbox_of(const Statement& select) {
   SandboxRecord record;
   record.id = select.text(0);
   record.tenant = select.text(1);
   record.token = select.text(2);
-  record.state = select.integer(3) == 0 ? RecordState::Living : RecordState::Ended;
+  const std::int64_t state = select.integer(3);
+  record.state = state == 0   ? RecordState::Living
+                 : state == 2 ? RecordState::Stopped
+                              : RecordState::Ended;
   record.created = select.integer(4);
   record.ended = select.maybe_integer(5);
   record.end_reason = select.text(6);

@@ -10,5 +10,7 @@ namespace caisson::store {
 [[nodiscard]] AuditRow row_of(const Statement& select);
 [[nodiscard]] TokenRecord token_of(const Statement& select);
 [[nodiscard]] SandboxRecord sandbox_of(const Statement& select);
+[[nodiscard]] FileRecord file_of(FileKind kind, const Statement& select);
+[[nodiscard]] std::string_view table_of(FileKind kind) noexcept;
 
 }  // namespace caisson::store

@@ -49,8 +49,35 @@ CREATE TABLE sandboxes (
   end_reason TEXT NOT NULL,
   spec       TEXT NOT NULL
 ) STRICT;
-CREATE INDEX sandboxes_living ON sandboxes (created) WHERE state = 0;
 CREATE INDEX sandboxes_ended ON sandboxes (ended) WHERE state = 1;
+)sql";
+
+// What came with version 2: things that files belong to, and sandboxes that are stopped (state 2),
+// which the index of the living ones of version 1 did not hold.
+constexpr const char* kFileTables = R"sql(
+DROP INDEX IF EXISTS sandboxes_living;
+CREATE INDEX sandboxes_living ON sandboxes (created) WHERE state != 1;
+CREATE TABLE images (
+  tenant  TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  spec    TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE snapshots (
+  tenant  TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  spec    TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE volumes (
+  tenant  TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  spec    TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
 )sql";
 
 constexpr const char* kTriggers = R"sql(
@@ -71,15 +98,17 @@ Result<void> check_version(std::int64_t version) {
                              version, kSchemaVersion));
 }
 
-Result<void> create(Database& database) {
-  TRY(database.execute(kTables));
+// Each step leads from one version to the next, in the transaction of the whole.
+Result<void> upgrade(Database& database, std::int64_t version) {
+  if (version < 1) TRY(database.execute(kTables));
+  if (version < 2) TRY(database.execute(kFileTables));
   return database.execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
 }
 
 Result<void> migrate(Database& database) {
   const std::int64_t version = TRY(database.integer("PRAGMA user_version"));
   TRY(check_version(version));
-  if (version == 0) TRY(create(database));
+  if (version < kSchemaVersion) TRY(upgrade(database, version));
   return database.execute(kTriggers);
 }
 

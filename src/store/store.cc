@@ -39,6 +39,9 @@ class SqliteStore final : public Store {
   Result<std::vector<SandboxRecord>> living() override {
     return look([](Reader& reader) { return reader.living(); });
   }
+  Result<std::vector<FileRecord>> files(FileKind kind) override {
+    return look([kind](Reader& reader) { return reader.files(kind); });
+  }
   Result<std::optional<SandboxRecord>> sandbox(std::string_view id) override {
     return look([id](Reader& reader) { return reader.sandbox(id); });
   }

@@ -26,6 +26,7 @@ inline constexpr std::size_t kQueueBytesMax = 64UL << 20U;  // of all of them to
 inline constexpr std::size_t kPageRowsMax = 1000;
 inline constexpr std::size_t kObjectBytesMax = 4096;  // an event's object is cut to it
 inline constexpr std::size_t kNameBytesMax = 256;     // tenant, actor, action, ids, labels
+inline constexpr std::size_t kFileIdBytesMax = 1024;  // an image's reference is long
 inline constexpr std::size_t kSpecBytesMax = 4UL << 20U;
 
 // Microseconds since 1970, UTC.
@@ -95,7 +96,11 @@ struct TokenRecord {
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
 };
 
-enum class RecordState : std::uint8_t { Living, Ended };
+enum class RecordState : std::uint8_t {
+  Living,
+  Ended,
+  Stopped,  // it can be started again
+};
 
 struct SandboxRecord {
   std::string id;
@@ -108,6 +113,25 @@ struct SandboxRecord {
   std::string spec;  // JSON: what control needs to go on with it after a restart
 
   friend bool operator==(const SandboxRecord&, const SandboxRecord&) = default;
+};
+
+// A thing that files belong to, of one tenant.
+enum class FileKind : std::uint8_t { Image, Snapshot, Volume };
+
+struct FileKey {
+  FileKind kind = FileKind::Image;
+  std::string tenant;
+  std::string id;  // reference, snapshot's id, volume's name
+
+  friend bool operator==(const FileKey&, const FileKey&) = default;
+};
+
+struct FileRecord {
+  FileKey key;
+  WallTime created = 0;
+  std::string spec;  // JSON of control's
+
+  friend bool operator==(const FileRecord&, const FileRecord&) = default;
 };
 
 struct StoreOptions {
@@ -139,6 +163,8 @@ class Store {
     std::vector<SandboxRecord> sandboxes;       // inserted, or replaced by id
     std::vector<TokenRecord> tokens;            // the same
     std::vector<std::string> forgotten_tokens;  // ids, removed
+    std::vector<FileRecord> files{};            // inserted, or replaced by key
+    std::vector<FileKey> forgotten_files{};     // removed
   };
   virtual void write(Batch batch, Done done) = 0;
 
@@ -146,7 +172,12 @@ class Store {
   [[nodiscard]] virtual Result<std::vector<AuditRow>> audit(const AuditQuery& query) = 0;
   [[nodiscard]] virtual Result<Verdict> verify() = 0;
   [[nodiscard]] virtual Result<std::vector<TokenRecord>> tokens() = 0;
+  // Those that have not ended: the stopped ones, too.
   [[nodiscard]] virtual Result<std::vector<SandboxRecord>> living() = 0;
+  // Of all tenants, the oldest first. A store that keeps none has none.
+  [[nodiscard]] virtual Result<std::vector<FileRecord>> files(FileKind /*kind*/) {
+    return std::vector<FileRecord>();
+  }
   [[nodiscard]] virtual Result<std::optional<SandboxRecord>> sandbox(std::string_view id) = 0;
   [[nodiscard]] virtual Result<void> flush() = 0;
 

@@ -56,6 +56,18 @@ Result<std::size_t> admit(SandboxRecord& record) {
   return record.end_reason.size() + record.spec.size();
 }
 
+Result<std::size_t> admit(const FileKey& key) {
+  TRY(check_size("id", key.id, kFileIdBytesMax));
+  TRY(check_size("tenant", key.tenant, kNameBytesMax));
+  return sizeof(FileKey) + key.id.size();
+}
+
+Result<std::size_t> admit(const FileRecord& record) {
+  const std::size_t key = TRY(admit(record.key));
+  TRY(check_size("spec", record.spec, kSpecBytesMax));
+  return key + record.spec.size();
+}
+
 // How much memory a batch holds, more or less.
 Result<std::size_t> admit(Store::Batch& batch) {
   std::size_t bytes = sizeof(Store::Batch);
@@ -70,6 +82,14 @@ Result<std::size_t> admit(Store::Batch& batch) {
   for (const TokenRecord& record : batch.tokens) {
     const std::size_t more = TRY(admit(record));
     bytes += sizeof(TokenRecord) + more;
+  }
+  for (const FileRecord& record : batch.files) {
+    const std::size_t more = TRY(admit(record));
+    bytes += more;
+  }
+  for (const FileKey& key : batch.forgotten_files) {
+    const std::size_t more = TRY(admit(key));
+    bytes += more;
   }
   return bytes + batch.forgotten_tokens.size() * sizeof(std::string);
 }

@@ -53,15 +53,26 @@ Result<void> set_option(int context, const std::string& key, const std::string& 
   return {};
 }
 
+// The magic link names our descriptor whatever its path is.
+std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
 Result<void> set_layer(int context, const OverlaySpec& spec, const char* key, int fd) {
   if (spec.names == LayerNames::Descriptors) {
     if (raw::fsconfig(context, FSCONFIG_SET_FD, key, nullptr, fd) == 0) return {};
     return context_failure(context, std::string("overlay layer ") + key, errno);
   }
-  // The old interface knows one "lowerdir" of paths; the magic link names our descriptor whatever
-  // its path is.
-  const std::string old_key = std::string(key) == "lowerdir+" ? "lowerdir" : key;
-  return set_option(context, old_key, "/proc/self/fd/" + std::to_string(fd));
+  return set_option(context, key, path_of(fd));
+}
+
+// The old interface knows one "lowerdir" of paths.
+Result<void> set_lowers(int context, const OverlaySpec& spec) {
+  if (spec.names == LayerNames::Descriptors) {
+    for (const int lower : spec.lowers) TRY(set_layer(context, spec, "lowerdir+", lower));
+    return {};
+  }
+  std::string paths;
+  for (const int lower : spec.lowers) paths += (paths.empty() ? "" : ":") + path_of(lower);
+  return set_option(context, "lowerdir", paths);
 }
 
 Result<UniqueFd> create_and_mount(int context, const std::string& what, unsigned flags) {
@@ -134,7 +145,7 @@ Result<bool> is_read_only(int mount) {
 
 Result<UniqueFd> overlay_mount(const OverlaySpec& spec) {
   const UniqueFd context = TRY(open_context("overlay"));
-  for (const int lower : spec.lowers) TRY(set_layer(context.get(), spec, "lowerdir+", lower));
+  TRY(set_lowers(context.get(), spec));
   if (spec.upper >= 0) {
     TRY(set_layer(context.get(), spec, "upperdir", spec.upper));
     TRY(set_layer(context.get(), spec, "workdir", spec.work));

@@ -35,6 +35,10 @@ inline int fsopen(const char* type) noexcept {
   return static_cast<int>(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC));
 }
 
+inline int fspick(int dir, const char* path, unsigned flags) noexcept {
+  return static_cast<int>(::syscall(SYS_fspick, dir, path, flags));
+}
+
 inline int fsconfig(int context, unsigned command, const char* key, const void* value,
                     int aux) noexcept {
   return static_cast<int>(::syscall(SYS_fsconfig, context, command, key, value, aux));

@@ -11,6 +11,7 @@ import tree
 STEPS = {
     "base": 0,
     "guest/init_blob": 1,
+    "guest/layer_blob": 1,
     "guest/protocol": 1,
     "policy": 1,
     "sys": 1,
@@ -24,11 +25,21 @@ STEPS = {
     "doors": 5,
     "main": 6,
 }
-# The guest's init lives on the wrong side of the wall, without the C++ library: it shares only the protocol.
-ONLY = {"guest/init": {"guest/protocol"}, "guest/init_blob": set(), "guest/protocol": set()}
-# The linked init as bytes is data for the host's side, though it is made in init's folder.
-BLOB_PATHS = ("guest/init_blob.h", "guest/init/blob/")
-BLOB_TARGET = "caisson_init_blob"
+# The guest's init lives on the wrong side of the wall, without the C++ library: it shares only the protocol. The program
+# that works on layers lives there too, and has the library's base.
+ONLY = {
+    "guest/init": {"guest/protocol"},
+    "guest/init_blob": set(),
+    "guest/layer": {"base", "guest/protocol"},
+    "guest/layer_blob": set(),
+    "guest/protocol": set(),
+}
+# A linked program as bytes is data for the host's side, though it is made in the program's folder: room → where.
+BLOB_PATHS = {
+    "guest/init_blob": ("guest/init_blob.h", "guest/init/blob/"),
+    "guest/layer_blob": ("guest/layer_blob.h", "guest/layer/blob/"),
+}
+BLOB_TARGETS = {"caisson_init_blob": "guest/init_blob", "caisson_layer_blob": "guest/layer_blob"}
 BAD_NAMES = {"util", "utils", "common", "helpers", "misc"}
 
 _CALL = re.compile(r"\b(caisson_room|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)")
@@ -37,8 +48,9 @@ _CALL = re.compile(r"\b(caisson_room|add_library|add_executable|target_link_libr
 def room_of(path):
     """The room of a path below src: "engine", "guest/init"; None for a file in src itself."""
     parts = path.split("/")
-    if path.startswith(BLOB_PATHS):
-        return "guest/init_blob"
+    for room, places in BLOB_PATHS.items():
+        if path.startswith(places):
+            return room
     if len(parts) < 2:
         return None
     return "/".join(parts[:2]) if parts[0] == "guest" else parts[0]
@@ -78,7 +90,7 @@ def link_graph(root):
                 continue
             target = f"caisson_{words[0]}" if call == "caisson_room" else words[0]
             if call != "target_link_libraries":
-                home.setdefault(target, "guest/init_blob" if target == BLOB_TARGET else folder)
+                home.setdefault(target, BLOB_TARGETS.get(target, folder))
             if call in ("caisson_room", "target_link_libraries"):
                 used = [word for word in words[1:] if word.startswith("caisson")]
                 links.setdefault(target, set()).update(used)

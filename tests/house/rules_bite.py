@@ -76,6 +76,14 @@ class Layering(TreeCase):
         self.write("src/engine/engine.cc", '#include "guest/init/ring.h"\n')
         self.assert_complains(layering.check, "engine may not include guest/init")
 
+    def test_the_layer_program_knows_base_and_the_protocol(self):
+        self.write("src/guest/layer/x.cc", '#include "base/result.h"\n#include "guest/protocol/layer_job.h"\n')
+        self.write("src/guest/layer_blob.h")
+        self.write("src/engine/engine.cc", '#include "guest/layer_blob.h"\n')
+        self.assert_content(layering.check)
+        self.write("src/guest/layer/x.cc", '#include "sys/file.h"\n')
+        self.assert_complains(layering.check, "guest/layer may not include sys")
+
     def test_upward_link(self):
         self.write("src/base/CMakeLists.txt", "caisson_room(base DEPS caisson_sys)\n")
         self.write("src/sys/CMakeLists.txt", "caisson_room(sys)\n")

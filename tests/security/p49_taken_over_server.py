@@ -10,9 +10,10 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 4
-(HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE,
- STOP, ENDED) = range(1, 16)
+VERSION = 5
+(HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE, STOP_ONE, POOL, SEAL,
+ RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, STOP, ENDED) = range(1, 25)
+VIEW, LAYER, UPPER, VOLUME, TARGET = range(5)  # what of the store is shown in a sandbox
 MIB = 1 << 20
 
 
@@ -46,13 +47,22 @@ def limits(memory=64 * MIB, processes=32, cpu=500, disk=16 * MIB):
     return struct.pack("<QIIQQQQI", memory, processes, cpu, 0, 60_000_000, disk, 1000, 256)
 
 
+def stack(layers=(), host=True):
+    return bytes([host]) + struct.pack("<I", len(layers)) + b"".join(map(string, layers))
+
+
+def store_mount(kind, at="/data", name="", layers=()):
+    return bytes([kind]) + string(at) + string(name) + stack(layers) + struct.pack("<BQ", 0, 0)
+
+
 def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000, profile=0,
-           trust=""):
+           trust="", layers=(), mounts=()):
     return b"".join([
         string(box), string(hostname), bytes([0, 0, 0]),
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
         bounds or limits(), struct.pack("<IIIBBI", uid, gid, profile, 1, 0, 0),
+        stack(layers), bytes([0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
         string(trust), string("")])
 
 
@@ -155,12 +165,13 @@ class TakenOverServer(Attack):
         for number in os.listdir(f"/proc/{self.server.pid}/fd"):
             target = os.readlink(f"/proc/{self.server.pid}/fd/{number}")
             mode = os.stat(f"/proc/{self.server.pid}/fd/{number}").st_mode
-            self.assertFalse(stat.S_ISDIR(mode), target)
+            # Its own blobs of images, which nobody else can open, and no other folder.
+            self.assertTrue(not stat.S_ISDIR(mode) or target.startswith(own), target)
             self.assertTrue(target.startswith(("socket:", "pipe:", "anon_inode:", own)) or target in given, target)
 
     def test_its_user_cannot_look_into_the_rest_of_the_state(self):
         state = self.server.state
-        for folder in ("launcher", "layers", "sandboxes", "trash", "volumes", "run", "."):
+        for folder in ("launcher", "layers", "sandboxes", "store", "trash", "volumes", "run", "."):
             with self.subTest(folder=folder):
                 self.assertIn("PermissionError", str(self.as_server(lambda: os.listdir(state / folder))))
                 self.assertIn("PermissionError",
@@ -250,12 +261,30 @@ class TakenOverServer(Attack):
                 self.refused(kind, string(box))
 
     def test_unknown_kinds_and_versions_are_refused(self):
-        for kind in (0, ENDED, 16, 99, 2**31, 2**32 - 1):
+        for kind in (0, ENDED, ENDED + 1, 99, 2**31, 2**32 - 1):
             self.refused(kind)
             self.refused(kind, string("a" * 26))
-        for version in (0, 1, 2, 3, 5, 2**32 - 1):
+        for version in (0, 1, 2, 3, 4, 6, 2**32 - 1):
             for kind in (LAUNCH, STOP, WATCH, LIST):
                 self.refused(kind, launch() if kind == LAUNCH else b"", version=version)
+
+    def test_names_in_the_store_lead_nowhere_else(self):
+        bad = ("", ".", "..", "../server", "a/b", "/etc", ".hidden", "A", "a\0b", "a" * 81, b"\xff", "-a")
+        for name in bad:
+            self.refused(LAUNCH, launch(layers=[name]))
+            for kind in (VIEW, LAYER, UPPER, VOLUME):
+                self.refused(LAUNCH, launch(mounts=[store_mount(kind, name=name, layers=[name])]))
+            for what in range(3):
+                self.refused(DROP, bytes([what]) + string(name))
+            self.refused(SET_VOLUME, string(name) + struct.pack("<Q", 1 << 30))
+            self.refused(SEAL, string("a" * 26) + string(name))
+            self.refused(COMMIT_LAYER, string("a" * 26) + string(name))
+        for at in ("/", "/proc", "/dev/x", "relative", "/../etc"):
+            self.refused(LAUNCH, launch(mounts=[store_mount(VOLUME, at=at, name="a")]))
+        # A target is a layer program's alone, and nobody else's process gets to write one.
+        self.refused(LAUNCH, launch(mounts=[store_mount(TARGET)]))
+        self.refused(LAUNCH, launch(layers=["a"] * 129))
+        self.refused(RESTACK, string("a" * 26) + stack(["a"]) + b"\0")
 
     def test_wrong_lengths_are_refused(self):
         whole = launch()

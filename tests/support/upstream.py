@@ -168,11 +168,18 @@ class Authority:
     def _openssl(self, *words):
         subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, timeout=PATIENCE)
 
+    def files(self, name):
+        """(chain, key) of the certificate whose first name this is."""
+        path = self.folder / name.replace("*", "_")
+        return path.with_suffix(path.suffix + ".pem"), path.with_suffix(path.suffix + ".key")
+
     def context(self, *names):
-        """A server's side of TLS with a certificate for these names."""
-        path = self.folder / names[0].replace("*", "_")
-        request, key, chain, extra = (path.with_suffix(path.suffix + end) for end in (".req", ".key", ".pem", ".ext"))
-        extra.write_text("subjectAltName=" + ",".join(f"DNS:{name}" for name in names) + "\n", encoding="ascii")
+        """A server's side of TLS with a certificate for these names, or IPv4 addresses."""
+        chain, key = self.files(names[0])
+        request, extra = chain.with_suffix(".req"), chain.with_suffix(".ext")
+        kinds = ["IP" if name.replace(".", "").isdigit() else "DNS" for name in names]
+        said = ",".join(f"{kind}:{name}" for kind, name in zip(kinds, names))
+        extra.write_text(f"subjectAltName={said}\n", encoding="ascii")
         self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
                       f"/CN={names[0]}", "-keyout", key, "-out", request)
         self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",

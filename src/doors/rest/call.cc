@@ -99,6 +99,16 @@ awaitable<Result<json::object>> read_json(Call& call, Body body) {
   co_return parse_json_object(*text);
 }
 
+awaitable<Result<void>> want_nothing(Call& call) {
+  auto body = co_await read_json(call, Body::Optional);
+  if (!body) co_return std::unexpected(body.error());
+  if (!body->empty()) {
+    const std::string name(body->begin()->key());
+    co_return bad_field(name, name + " is not a field here: there is none");
+  }
+  co_return Result<void>{};
+}
+
 std::optional<std::string_view> query_text(const Call& call, std::string_view name) {
   for (const auto& [key, value] : call.query) {
     if (key == name) return value;

@@ -96,6 +96,8 @@ struct Call {
 // `required`: an absent body is an error; otherwise it is an empty object.
 enum class Body : std::uint8_t { Required, Optional };
 awaitable<Result<boost::json::object>> read_json(Call& call, Body body);
+// A POST that needs no body may carry an empty object, and nothing else.
+awaitable<Result<void>> want_nothing(Call& call);
 
 // Query parameters. A malformed one is an error that names it.
 [[nodiscard]] std::optional<std::string_view> query_text(const Call& call, std::string_view name);

@@ -45,12 +45,12 @@ unsigned http_status(Errc code) noexcept {
   return 500;
 }
 
-std::string error_text(std::string_view code, const Error& error, std::string_view request_id) {
+std::string error_text(std::string_view code, const Error& error, std::string_view request_id,
+                       json::object details) {
   std::string message = error.code == Errc::Internal
                             ? "something failed in the server; its log has it under request " +
                                   std::string(request_id)
                             : valid_utf8(cut_utf8(error.message, kErrorMessageBytesMax));
-  json::object details;
   if (!error.field.empty()) details["field"] = valid_utf8(cut_utf8(error.field, 256));
   json::object inner{{"code", code},
                      {"message", std::move(message)},

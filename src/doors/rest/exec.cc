@@ -16,14 +16,6 @@ namespace json = boost::json;
 
 namespace {
 
-bool wants_events(const Call& call) {
-  if (query_text(call, "stream")) return true;
-  for (const auto item : list_items(call.request().field("Accept"))) {
-    if (http::same_name(item.substr(0, item.find(';')), kEventStream)) return true;
-  }
-  return false;
-}
-
 awaitable<Result<void>> pump_output(EventWriter& events, RunningCommand& command) {
   json::object start;
   start["process"] = command.view.id;
@@ -129,7 +121,8 @@ awaitable<Result<void>> exec(Call& call) {
   if (!json) co_return std::unexpected(json.error());
   auto body = exec_wish(*json, Input::InBody);
   if (!body) co_return std::unexpected(body.error());
-  if (wants_events(call)) co_return co_await exec_events(call, std::move(body->wish));
+  if (query_text(call, "stream") || accepts_events(call))
+    co_return co_await exec_events(call, std::move(body->wish));
   co_return co_await exec_collected(call, std::move(*body));
 }
 

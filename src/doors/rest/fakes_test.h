@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "doors/rest/collected_test.h"
+#include "doors/rest/fake_file_state_test.h"
 #include "doors/rest/fake_streams_test.h"
 #include "doors/rest/rest.h"
 #include "guest/protocol/protocol.h"
@@ -24,8 +25,6 @@ namespace caisson::rest::fake {
 
 namespace asio = boost::asio;
 namespace json = boost::json;
-using control::Caller;
-
 class Socket final : public http::WebSocket {
  public:
   struct Memory {
@@ -147,34 +146,18 @@ class Exchange final : public http::Exchange {
 };
 
 // Knows kId only. What it was asked for is in `calls`.
-class Fleet final : public control::Fleet {
+class Fleet final : public FileStateFleet {
  public:
-  std::vector<std::string> calls;
   std::string file = "hello world";
   wire::EntryType file_type = wire::EntryType::File;
   std::string etag = "\"1-11-1\"";
   std::deque<control::OutputStream::Item> output;
   bool output_ends = true;
-  std::optional<Error> fails;  // what every call that acts says
   control::CreateWish created;
   control::ExecWish executed;
   control::ExecOutcome outcome;
   std::optional<Error> not_ready;
 
-  static Error unknown() { return Error{Errc::NotFound, "no such sandbox", 0, {}}; }
-  std::optional<Error> trouble(std::string_view id, std::string what) {
-    calls.push_back(std::move(what));
-    if (id != kId) return unknown();
-    return fails;
-  }
-  control::SandboxView view() const {
-    control::SandboxView out;
-    out.id = kId;
-    out.tenant = "default";
-    out.record.tier = "native";
-    out.limits.cpu_millis = 500;
-    return out;
-  }
   control::FileView file_view() const {
     control::FileView out;
     out.entry.type = file_type;

@@ -16,6 +16,32 @@ awaitable<Result<void>> get_usage(Call& call);
 awaitable<Result<void>> record_usage(Call& call);
 awaitable<Result<void>> pause_sandbox(Call& call);
 awaitable<Result<void>> resume_sandbox(Call& call);
+awaitable<Result<void>> stop_sandbox(Call& call);
+awaitable<Result<void>> start_sandbox(Call& call);
+// snapshots.cc
+awaitable<Result<void>> create_snapshot(Call& call);
+awaitable<Result<void>> list_sandbox_snapshots(Call& call);
+awaitable<Result<void>> list_snapshots(Call& call);
+awaitable<Result<void>> get_snapshot(Call& call);
+awaitable<Result<void>> remove_snapshot(Call& call);
+awaitable<Result<void>> fork_sandbox(Call& call);
+awaitable<Result<void>> undo(Call& call);
+awaitable<Result<void>> diff(Call& call);
+awaitable<Result<void>> merge(Call& call);
+// images.cc
+awaitable<Result<void>> pull_image(Call& call);
+awaitable<Result<void>> list_images(Call& call);
+awaitable<Result<void>> get_image(Call& call);
+awaitable<Result<void>> remove_image(Call& call);
+awaitable<Result<void>> import_image(Call& call);
+awaitable<Result<void>> export_image(Call& call);
+awaitable<Result<void>> build_image(Call& call);
+awaitable<Result<void>> collect_garbage(Call& call);
+// volumes.cc
+awaitable<Result<void>> list_volumes(Call& call);
+awaitable<Result<void>> put_volume(Call& call);
+awaitable<Result<void>> remove_volume(Call& call);
+awaitable<Result<void>> get_storage(Call& call);
 // tools.cc
 awaitable<Result<void>> list_tools(Call& call);
 awaitable<Result<void>> execute_tool(Call& call);

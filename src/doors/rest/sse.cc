@@ -34,6 +34,13 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 
 }  // namespace
 
+bool accepts_events(const Call& call) {
+  for (const auto item : list_items(call.request().field("Accept"))) {
+    if (http::same_name(item.substr(0, item.find(';')), kEventStream)) return true;
+  }
+  return false;
+}
+
 std::string event_text(std::string_view event, std::string_view id, const json::object& data) {
   std::string out;
   if (!id.empty()) line(out, "id: ", id);

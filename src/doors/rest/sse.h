@@ -16,6 +16,9 @@ namespace caisson::rest {
 
 inline constexpr std::string_view kEventStream = "text/event-stream";
 
+// By its Accept.
+[[nodiscard]] bool accepts_events(const Call& call);
+
 [[nodiscard]] std::string event_text(std::string_view event, std::string_view id,
                                      const boost::json::object& data);
 

@@ -8,6 +8,7 @@
 
 #include "base/base64.h"
 #include "control/tools.h"
+#include "doors/rest/file_views.h"
 #include "doors/rest/text.h"
 #include "guest/protocol/protocol.h"
 
@@ -25,6 +26,8 @@ std::string_view state_name(control::State state) {
       return "running";
     case control::State::Paused:
       return "paused";
+    case control::State::Stopped:
+      return "stopped";
     case control::State::Ended:
       return "ended";
   }
@@ -102,6 +105,7 @@ json::object to_json(const control::SandboxView& view) {
                       {"seccomp", view.record.seccomp},
                       {"groups", view.record.groups},
                       {"quota", view.record.quota},
+                      {"snapshots", view.record.snapshots},
                       {"ids", view.record.ids},
                       {"network", view.record.network}};
   json::object network{{"mode", view.network.empty() ? "none" : "allowlist"},
@@ -114,7 +118,7 @@ json::object to_json(const control::SandboxView& view) {
                       {"name", valid_utf8(view.name)},
                       {"state", state_name(view.state)},
                       {"profile", view.profile},
-                      {"image", view.image},
+                      {"image", valid_utf8(view.image)},
                       {"tier", view.record.tier},
                       {"tools", texts(view.tools)},
                       {"filesystem", std::move(filesystem)},
@@ -126,6 +130,11 @@ json::object to_json(const control::SandboxView& view) {
                       {"expires_at", time_or_null(view.expires)},
                       {"network", std::move(network)},
                       {"record", std::move(record)},
+                      {"parent", view.parent},
+                      {"storage", storage_name(view.storage)},
+                      {"persistent", view.persistent},
+                      {"checkpoint", checkpoint_name(view.checkpoint)},
+                      {"volumes", to_json(view.volumes)},
                       {"end_reason", view.end_reason}};
 }
 

@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "control/sandbox_spec.h"
 #include "doors/rest/call.h"
+#include "doors/rest/file_wishes.h"
 #include "doors/rest/json_reader.h"
 #include "doors/rest/text.h"
 
@@ -198,7 +199,7 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   control::CreateWish wish;
   wish.profile = fields.text("profile", {1, 128, false});
   wish.name = fields.text("name", {0, 128, false}).value_or("");
-  wish.image = fields.text("base_image", {1, 512, false});
+  read_file_state(fields, wish);
   wish.tier = fields.text("tier", {1, 64, false});
   wish.tools = fields.texts("tools", kToolsMax, {1, 128, false});
   read_files(fields, wish);
@@ -208,10 +209,7 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   wish.workdir = workdir(fields);
   wish.uid = as<std::uint32_t>(fields.integer("user", 0, 65534));
   wish.hostname = fields.text("hostname", {1, 63, false});
-  for (auto& [name, value] :
-       fields.pairs("labels", control::kLabelsMax, {1, 128, false}, {0, 1024, false})) {
-    wish.labels.emplace(std::move(name), std::move(value));
-  }
+  wish.labels = read_labels(fields);
   if (const auto* budget = fields.object("budget")) {
     auto inner = budget_wish(*budget);
     if (inner) {

@@ -43,6 +43,21 @@ TEST(CreateWish, NamesTheField) {
       {R"({"workdir":"/a/../b"})", "workdir"},
       {R"({"hostname":""})", "hostname"},
       {R"({"labels":{"":"x"}})", "labels."},
+      {R"({"image":""})", "image"},
+      {R"({"image":"a","base_image":"a"})", "image"},
+      {R"({"image":"a","snapshot":"b"})", "snapshot"},
+      {R"({"base_image":"a","snapshot":"b"})", "snapshot"},
+      {R"({"storage":"ssd"})", "storage"},
+      {R"({"persistent":"yes"})", "persistent"},
+      {R"({"checkpoint":"each-call"})", "checkpoint"},
+      {R"({"volumes":{"a":"/a"}})", "volumes"},
+      {R"({"volumes":["a"]})", "volumes[0]"},
+      {R"({"volumes":[{"name":"a"}]})", "volumes[0].path"},
+      {R"({"volumes":[{"path":"/a"}]})", "volumes[0].name"},
+      {R"({"volumes":[{"name":"a","path":"/a"},{"name":"","path":"/b"}]})", "volumes[1].name"},
+      {R"({"volumes":[{"name":"a","path":"data"}]})", "volumes[0].path"},
+      {R"({"volumes":[{"name":"a","path":"/a/../b"}]})", "volumes[0].path"},
+      {R"({"volumes":[{"name":"a","path":"/a","mode":"ro"}]})", "volumes[0].mode"},
   };
   for (const auto& [text, field] : table) {
     const auto wish = create_wish(parsed(text));
@@ -76,6 +91,37 @@ TEST(CreateWish, HoldsItsLimits) {
   body = {};
   body["tools"] = boost::json::array(kToolsMax + 1, "x");
   EXPECT_EQ(create_wish(body).error().field, "tools");
+}
+
+TEST(CreateWish, ReadsFileState) {
+  auto wish = create_wish(parsed(
+      R"({"image":"python:3.12","storage":"disk","persistent":true,"checkpoint":"each_call",)"
+      R"("volumes":[{"name":"cache","path":"/cache","read_only":true},)"
+      R"({"name":"data","path":"/data"}]})"));
+  ASSERT_TRUE(wish) << wish.error().message;
+  EXPECT_EQ(wish->image, "python:3.12");
+  EXPECT_EQ(wish->storage, engine::Storage::Disk);
+  EXPECT_EQ(wish->persistent, true);
+  EXPECT_EQ(wish->checkpoint, control::Checkpoints::EachCall);
+  const std::vector<control::VolumeUse> volumes = {{"cache", "/cache", true},
+                                                   {"data", "/data", false}};
+  EXPECT_EQ(wish->volumes, volumes);
+  wish = create_wish(parsed(R"({"snapshot":"good","storage":"memory","checkpoint":"none"})"));
+  ASSERT_TRUE(wish) << wish.error().message;
+  EXPECT_EQ(wish->snapshot, "good");
+  EXPECT_FALSE(wish->image);
+  EXPECT_EQ(wish->storage, engine::Storage::Memory);
+  EXPECT_EQ(create_wish(parsed(R"({"base_image":"host"})"))->image, "host");
+}
+
+TEST(CreateWish, TakesSoManyVolumes) {
+  boost::json::array volumes(control::kSandboxVolumesMax, {{"name", "a"}, {"path", "/a"}});
+  boost::json::object body;
+  body["volumes"] = volumes;
+  EXPECT_TRUE(create_wish(body));
+  volumes.push_back(volumes[0]);
+  body["volumes"] = volumes;
+  EXPECT_EQ(create_wish(body).error().field, "volumes");
 }
 
 TEST(CreateWish, ReadsTheContract) {

@@ -446,6 +446,71 @@ class SocketChannel final : public LauncherChannel {
     co_return wire::take_gate(*shape, outcome->fds);
   }
 
+  awaitable<Result<Status>> stop(std::string id) override {
+    const Outcome outcome = co_await ask(line_, Request::StopOne, about(Request::StopOne, id), {});
+    co_return decode(outcome, 0, wire::read_status);
+  }
+
+  awaitable<Result<PoolFacts>> pool() override {
+    const Outcome outcome =
+        co_await ask(line_, Request::Pool, wire::begin(Request::Pool).take(), {});
+    co_return decode(outcome, 0, wire::read_pool);
+  }
+
+  awaitable<Result<Sealed>> seal(std::string id, std::string layer) override {
+    auto writer = wire::begin(Request::Seal);
+    writer.put_string(id).put_string(layer);
+    const Outcome outcome = co_await ask(line_, Request::Seal, writer.take(), {});
+    co_return decode(outcome, 0, wire::read_sealed);
+  }
+
+  awaitable<Result<void>> restack(std::string id, LayerStack stack, bool end_processes) override {
+    auto writer = wire::begin(Request::Restack);
+    writer.put_string(id);
+    wire::write(writer, stack);
+    writer.put(static_cast<std::uint8_t>(end_processes ? 1 : 0));
+    return plain(Request::Restack, writer.take());
+  }
+
+  awaitable<Result<std::uint64_t>> commit_layer(std::string id, std::string layer) override {
+    auto writer = wire::begin(Request::CommitLayer);
+    writer.put_string(id).put_string(layer);
+    const Outcome outcome = co_await ask(line_, Request::CommitLayer, writer.take(), {});
+    co_return decode(outcome, 0, [](wire::Reader& reader) { return reader.get<std::uint64_t>(); });
+  }
+
+  awaitable<Result<void>> drop(StoreEntry::Kind kind, std::string name) override {
+    auto writer = wire::begin(Request::Drop);
+    wire::write_kind(writer, kind);
+    writer.put_string(name);
+    return plain(Request::Drop, writer.take());
+  }
+
+  awaitable<Result<std::vector<StoreEntry>>> stored() override {
+    std::vector<StoreEntry> all;
+    for (;;) {
+      auto writer = wire::begin(Request::Stored);
+      writer.put(static_cast<std::uint32_t>(all.size()));
+      const Outcome outcome = co_await ask(line_, Request::Stored, writer.take(), {});
+      auto page = decode(outcome, 0, wire::read_stored);
+      if (!page) co_return std::unexpected(page.error());
+      for (StoreEntry& one : page->entries) all.push_back(std::move(one));
+      if (!page->more) co_return all;
+      if (page->entries.empty())
+        co_return failure(Errc::Protocol, "launcher: a list without an end");
+    }
+  }
+
+  awaitable<Result<void>> set_volume(std::string name, std::uint64_t bytes_max) override {
+    auto writer = wire::begin(Request::SetVolume);
+    writer.put_string(name).put(bytes_max);
+    return plain(Request::SetVolume, writer.take());
+  }
+
+  awaitable<Result<void>> sync_store() override {
+    return plain(Request::SyncStore, wire::begin(Request::SyncStore).take());
+  }
+
   awaitable<Result<void>> stop_launcher() override {
     line_->end_with_next_loss();
     return plain(Request::Stop, wire::begin(Request::Stop).take());

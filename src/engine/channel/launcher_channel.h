@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "engine/launcher/core.h"
 #include "engine/launcher/living.h"
+#include "engine/layers.h"
 
 namespace caisson::engine {
 
@@ -44,6 +45,8 @@ class LauncherChannel {
                                                 std::vector<UniqueFd> folders) = 0;
   virtual awaitable<Result<Joined>> join(std::string id) = 0;
   virtual awaitable<Result<Status>> destroy(std::string id) = 0;
+  // destroy() that leaves the writable layer on disk (Storage::Disk), for a launch with `resume`.
+  virtual awaitable<Result<Status>> stop(std::string id) = 0;
   virtual awaitable<Result<Status>> status(std::string id) = 0;
   virtual awaitable<Result<void>> freeze(std::string id) = 0;
   virtual awaitable<Result<void>> thaw(std::string id) = 0;
@@ -54,6 +57,27 @@ class LauncherChannel {
   // The sockets of the sandbox's way out, when launch() brought none.
   virtual awaitable<Result<GateSockets>> open_gate(std::string id,
                                                    std::vector<std::uint16_t> ports) = 0;
+
+  // --- file state (engine/layers.h). The store is made at the first of these calls.
+  virtual awaitable<Result<PoolFacts>> pool() = 0;
+  // Makes what the sandbox has written since its last seal a layer of that name, on top of what its
+  // stack was. Stacked where nothing but init runs, else Cow. Busy, naming the remedy, where
+  // neither can be had: the caller may then freeze it and copy its Upper by a Program::Layer.
+  virtual awaitable<Result<Sealed>> seal(std::string id, std::string layer) = 0;
+  // Puts a living sandbox on another stack, with an empty writable layer. Busy while anything but
+  // init runs in it, unless its processes are to be ended.
+  virtual awaitable<Result<void>> restack(std::string id, LayerStack stack, bool end_processes) = 0;
+  // The target of a finished Program::Layer becomes a layer, durable; its sandbox goes. That a
+  // layer of this name exists already is as good.
+  virtual awaitable<Result<std::uint64_t>> commit_layer(std::string id, std::string layer) = 0;
+  // Busy while a living sandbox stands on it; NotFound is for the caller to judge.
+  virtual awaitable<Result<void>> drop(StoreEntry::Kind kind, std::string name) = 0;
+  virtual awaitable<Result<std::vector<StoreEntry>>> stored() = 0;
+  // A new volume, or another limit for an old one.
+  virtual awaitable<Result<void>> set_volume(std::string name, std::uint64_t bytes_max) = 0;
+  // Everything that was sealed before this call outlives a power cut after it.
+  virtual awaitable<Result<void>> sync_store() = 0;
+
   // Ends the launcher, keeper and worker, with every sandbox: the last word of an orderly stop.
   virtual awaitable<Result<void>> stop_launcher() = 0;
   [[nodiscard]] virtual bool connected() const noexcept = 0;

@@ -35,6 +35,9 @@ Record LauncherCore::record_of(const LaunchRequest& request) const {
                   : roots.has(native::Controller::Memory)   ? "v2 membership, v1 limits"
                                                             : "v2 membership, no limits";
   if (request.gate) record.network = "lo, and the gate on it";
+  const bool disk = request.storage == Storage::Disk;
+  if (disk) record.quota = "btrfs: bytes, and files as far as they take some";
+  record.snapshots = !host().privileged ? "none" : disk ? "stacked or cow" : "copied";
   record.ids = host().privileged ? "slot" : host().sub_ids ? "sub-ids" : "single id";
   return record;
 }
@@ -54,6 +57,10 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
   if (live_.contains(request.id))
     return failure(Errc::AlreadyExists, "sandbox '" + request.id + "' exists");
   TRY(check(request));
+  tier_->set_uppers([this](const std::string& id, const native::Slot& slot) -> Result<UniqueFd> {
+    Live* live = TRY(find(id));
+    return tier_->upper_of(live->sandbox, live->request, slot);
+  });
   native::Launched launched = TRY(launch_or_take(request, std::move(folders), std::move(end)));
   LaunchReply reply;
   reply.id = launched.sandbox.id().str();
@@ -62,7 +69,10 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
   reply.nonce = launched.sandbox.nonce();
   reply.init_pid = launched.sandbox.init_pid();
   reply.record = record_of(request);
+  LaunchRequest kept = request;
+  kept.id = reply.id;
   const auto [at, fresh] = live_.emplace(reply.id, Live{std::move(launched.sandbox),
+                                                        std::move(kept),
                                                         request.limits,
                                                         Clock::now(),
                                                         std::nullopt,
@@ -109,7 +119,8 @@ Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& reque
   auto taken = take_blank(request);
   if (taken) return taken;
   // What is this one sandbox's alone, nobody will ask for again.
-  if (request.folders.empty() && request.writable.empty() && request.trust.empty())
+  if (request.folders.empty() && request.writable.empty() && request.trust.empty() &&
+      request.store_mounts.empty() && request.program == Program::Init)
     wanted_ = request;
   LaunchRequest named = request;
   named.id = TRY(SandboxId::random()).str();
@@ -237,6 +248,19 @@ Result<Status> LauncherCore::status(const std::string& id) {
 }
 
 Result<Status> LauncherCore::destroy(const std::string& id) {
+  return end(id, native::NativeTier::Files::Remove);
+}
+
+Result<Status> LauncherCore::stop(const std::string& id) {
+  return end(id, native::NativeTier::Files::Keep);
+}
+
+Result<Status> LauncherCore::retire(const std::string& id) {
+  const Live* live = TRY(find(id));
+  return live->request.persistent ? stop(id) : destroy(id);
+}
+
+Result<Status> LauncherCore::end(const std::string& id, native::NativeTier::Files files) {
   Live* live = TRY(find(id));
   reap(*live);
   Status status{
@@ -247,7 +271,7 @@ Result<Status> LauncherCore::destroy(const std::string& id) {
   disarm(*live);
   native::Sandbox sandbox = std::move(live->sandbox);
   live_.erase(id);
-  TRY_IN("destroy " + id, tier_->destroy(std::move(sandbox)));
+  TRY_IN("destroy " + id, tier_->destroy(std::move(sandbox), files));
   return status;
 }
 

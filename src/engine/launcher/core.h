@@ -60,6 +60,10 @@ class LauncherCore {
                                            native::GuestEnd end = {});
   [[nodiscard]] Result<UniqueFd> connect(const std::string& id);
   [[nodiscard]] Result<Status> destroy(const std::string& id);
+  // destroy() that leaves what the sandbox has on disk for a launch with `resume`.
+  [[nodiscard]] Result<Status> stop(const std::string& id);
+  // When nobody is left who could say which: a persistent one is stopped, another destroyed.
+  [[nodiscard]] Result<Status> retire(const std::string& id);
   // destroy() for a single run that ends now: says what was used and leaves the rest to its
   // guardian, where there is one. The caller must not destroy this object any more.
   [[nodiscard]] Result<Status> leave(const std::string& id);
@@ -83,6 +87,20 @@ class LauncherCore {
   [[nodiscard]] int pidfd(const std::string& id) const noexcept;
   [[nodiscard]] Result<void> sweep() { return tier_->sweep(); }
 
+  // File state, in core_layers.cc: see engine/channel/launcher_channel.h, which asks for it.
+  [[nodiscard]] Result<PoolFacts> pool();
+  [[nodiscard]] Result<Sealed> seal(const std::string& id, const std::string& layer);
+  [[nodiscard]] Result<void> restack(const std::string& id, const LayerStack& stack,
+                                     bool end_processes);
+  // What was written before must be on disk already: sync().
+  [[nodiscard]] Result<std::uint64_t> commit_layer(const std::string& id, const std::string& layer);
+  [[nodiscard]] Result<void> drop(StoreEntry::Kind kind, const std::string& name);
+  [[nodiscard]] Result<std::vector<StoreEntry>> stored();
+  [[nodiscard]] Result<void> set_volume(const std::string& name, std::uint64_t bytes_max);
+  // Waits for the disk, as long as that takes: a service lets a child process do it.
+  [[nodiscard]] Result<void> sync();
+  [[nodiscard]] Result<sys::Child> start_sync();
+
   // When tick() is due next, and what it does: ends what is over its time, reaps what has ended.
   [[nodiscard]] std::optional<TimePoint> next_check() const;
   void tick();
@@ -96,6 +114,7 @@ class LauncherCore {
  private:
   struct Live {
     native::Sandbox sandbox;
+    LaunchRequest request;  // its stack as it stands now
     Limits limits;
     TimePoint started;
     std::optional<TimePoint> due;  // as it stands in due_
@@ -123,6 +142,10 @@ class LauncherCore {
   void reap(Live& live);
   void arm(Live& live);
   void disarm(Live& live);
+  [[nodiscard]] Result<Status> end(const std::string& id, native::NativeTier::Files files);
+  [[nodiscard]] bool uses(const LaunchRequest& request, StoreEntry::Kind kind,
+                          const std::string& name) const;
+  [[nodiscard]] Result<void> end_processes(Live& live);
 
   // The tier outlives its sandboxes: it stands first.
   std::unique_ptr<native::NativeTier> tier_;

@@ -19,6 +19,8 @@ std::vector<Living> LauncherCore::living(const std::string& after, std::size_t m
     one.init_pid = live.sandbox.init_pid();
     one.record = live.record;
     one.limits = live.limits;
+    one.stack = live.request.stack;
+    one.storage = live.request.storage;
     one.frozen = live.frozen;
     one.ended = live.end != EndReason::Running;
     one.age_us =

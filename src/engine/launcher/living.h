@@ -15,10 +15,11 @@ struct Record {
   std::string tier = "native";
   std::string kernel;
   int landlock_abi = 0;
-  std::string seccomp;  // fingerprint of the filter
-  std::string groups;   // "v2", "v2 membership, v1 limits", "none"
-  std::string quota = "tmpfs";
-  std::string ids;  // "slot", "sub-ids", "single id"
+  std::string seccomp;               // fingerprint of the filter
+  std::string groups;                // "v2", "v2 membership, v1 limits", "none"
+  std::string quota = "tmpfs";       // or "btrfs": what bounds its writable layer
+  std::string snapshots = "copied";  // how one is taken: "stacked or cow", "copied", "none"
+  std::string ids;                   // "slot", "sub-ids", "single id"
   std::string network = "lo only";
 
   friend bool operator==(const Record&, const Record&) = default;
@@ -29,6 +30,8 @@ struct Living {
   pid_t init_pid = 0;
   Record record;
   Limits limits;
+  LayerStack stack;  // as it stands now: sealed layers are in it
+  Storage storage = Storage::Memory;
   bool frozen = false;
   bool ended = false;              // it is dead and waits for destroy()
   std::uint64_t age_us = 0;        // since its launch

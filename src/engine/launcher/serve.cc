@@ -92,6 +92,9 @@ Result<Handed> on_named(Job& job) {
     case Request::Destroy:
       launcher_wire::write(job.writer, TRY(job.core.destroy(job.id)));
       break;
+    case Request::StopOne:
+      launcher_wire::write(job.writer, TRY(job.core.stop(job.id)));
+      break;
     case Request::Status:
       launcher_wire::write(job.writer, TRY(job.core.status(job.id)));
       break;
@@ -105,6 +108,88 @@ Result<Handed> on_named(Job& job) {
       return failure(Errc::Protocol, "launcher: unknown request");
   }
   return Handed{};
+}
+
+Result<Handed> on_seal(Job& job) {
+  job.id = job.reader.get_string();
+  const std::string layer = job.reader.get_string();
+  TRY(job.reader.finish());
+  launcher_wire::write(job.writer, TRY(job.core.seal(job.id, layer)));
+  return Handed{};
+}
+
+Result<Handed> on_restack(Job& job) {
+  job.id = job.reader.get_string();
+  const LayerStack stack = launcher_wire::read_stack(job.reader);
+  const bool end_processes = job.reader.get<std::uint8_t>() != 0;
+  TRY(job.reader.finish());
+  TRY(job.core.restack(job.id, stack, end_processes));
+  return Handed{};
+}
+
+Result<Handed> on_commit(Job& job) {
+  job.id = job.reader.get_string();
+  const std::string layer = job.reader.get_string();
+  TRY(job.reader.finish());
+  job.writer.put(TRY(job.core.commit_layer(job.id, layer)));
+  return Handed{};
+}
+
+Result<Handed> on_drop(Job& job) {
+  const StoreEntry::Kind kind = launcher_wire::read_kind(job.reader);
+  const std::string name = job.reader.get_string();
+  TRY(job.reader.finish());
+  TRY(job.core.drop(kind, name));
+  return Handed{};
+}
+
+Result<Handed> on_stored(Job& job) {
+  const auto first = job.reader.get<std::uint32_t>();
+  TRY(job.reader.finish());
+  const auto all = TRY(job.core.stored());
+  launcher_wire::StoredPage page;
+  for (std::size_t i = first;
+       i < all.size() && page.entries.size() < launcher_wire::kStoredPerMessageMax; ++i)
+    page.entries.push_back(all[i]);
+  page.more = first + page.entries.size() < all.size();
+  launcher_wire::write(job.writer, page);
+  return Handed{};
+}
+
+Result<Handed> on_volume(Job& job) {
+  const std::string name = job.reader.get_string();
+  const auto bytes_max = job.reader.get<std::uint64_t>();
+  TRY(job.reader.finish());
+  TRY(job.core.set_volume(name, bytes_max));
+  return Handed{};
+}
+
+Result<Handed> on_pool(Job& job) {
+  TRY(job.reader.finish());
+  launcher_wire::write(job.writer, TRY(job.core.pool()));
+  return Handed{};
+}
+
+Result<Handed> on_store(Job& job) {
+  switch (job.kind) {
+    case Request::Pool:
+      return on_pool(job);
+    case Request::Seal:
+      return on_seal(job);
+    case Request::Restack:
+      return on_restack(job);
+    case Request::CommitLayer:
+      return on_commit(job);
+    case Request::Drop:
+      return on_drop(job);
+    case Request::Stored:
+      return on_stored(job);
+    case Request::SetVolume:
+      return on_volume(job);
+    default:  // SyncStore: who answers has waited for the disk already
+      TRY(job.reader.finish());
+      return Handed{};
+  }
 }
 
 Result<Handed> on_hello(Job& job) {
@@ -153,12 +238,26 @@ Result<Handed> dispatch(Job& job, std::vector<UniqueFd> fds) {
       return on_socket(job);
     case Request::OpenGate:
       return on_gate(job);
+    case Request::Pool:
+    case Request::Seal:
+    case Request::Restack:
+    case Request::CommitLayer:
+    case Request::Drop:
+    case Request::Stored:
+    case Request::SetVolume:
+    case Request::SyncStore:
+      return on_store(job);
     default:
       return on_named(job);
   }
 }
 
 }  // namespace
+
+bool needs_sync(std::span<const std::byte> message) {
+  const auto kind = static_cast<Request>(Reader(message).get<launcher_wire::Header>().kind);
+  return kind == Request::CommitLayer || kind == Request::SyncStore;
+}
 
 Answer refuse(launcher_wire::Header header, const Error& error) {
   header.failed = 1;
@@ -200,6 +299,7 @@ Result<void> serve(LauncherCore& core, int socket) {
     if (!message && message.error().code != Errc::Protocol) break;
     if (message && message->bytes.empty()) break;  // the peer is gone
     if (!message) continue;  // too long, and dropped whole: our own client never sends one
+    if (needs_sync(message->bytes)) (void)core.sync();
     const Answer answer = handle(core, std::move(*message));
     std::vector<int> numbers;
     numbers.reserve(answer.fds.size());
@@ -207,7 +307,7 @@ Result<void> serve(LauncherCore& core, int socket) {
     if (!sys::send_message(socket, answer.bytes, numbers)) break;
     more_to_make = true;
   }
-  for (const std::string& id : core.list()) (void)core.destroy(id);
+  for (const std::string& id : core.list()) (void)core.retire(id);
   return {};
 }
 

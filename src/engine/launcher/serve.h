@@ -25,6 +25,9 @@ struct Answer {
 [[nodiscard]] Answer handle(LauncherCore& core, sys::Message request,
                             const Ceiling& ceiling = Ceiling::none());
 
+// Whether what was written must be on disk before handle() is asked.
+[[nodiscard]] bool needs_sync(std::span<const std::byte> message);
+
 // The reply to a request that is not carried out.
 [[nodiscard]] Answer refuse(launcher_wire::Header header, const Error& error);
 

@@ -27,7 +27,7 @@ constexpr std::int64_t kPatienceMaxMs = 3'600'000;
 
 // What an event is about: the kind in the highest bits, a number below.
 constexpr unsigned kSourceShift = 56;
-enum class Source : std::uint64_t { Listener, Lifeline, Signals, Peer, Sandbox };
+enum class Source : std::uint64_t { Listener, Lifeline, Signals, Peer, Sandbox, Errand };
 
 std::uint64_t tag(Source source, std::uint64_t number = 0) {
   return (static_cast<std::uint64_t>(source) << kSourceShift) | number;
@@ -112,6 +112,8 @@ void Service::on_event(const epoll_event& event) {
       return on_peer(number, event.events);
     case Source::Sandbox:
       return on_end(number);
+    case Source::Errand:
+      return on_disk(number);
     case Source::Lifeline:  // the keeper is gone: nothing would start us again
     case Source::Signals:
       stopping_ = true;
@@ -191,11 +193,13 @@ void Service::on_request(std::uint64_t number, sys::Message message) {
   const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
   if (auto own = own_request(number, header, message)) return send(number, std::move(*own));
   if (stopping_) return;  // its answer is the last one
+  if (header.version == launcher_wire::kLauncherVersion && needs_sync(message.bytes))
+    return send_to_disk(number, std::move(message));
   Answer answer = core_request(header, std::move(message));
   if (!answer.id.empty()) {
     const auto kind = static_cast<Request>(header.kind);
     if (kind == Request::Launch) look_after(answer.id);
-    if (kind == Request::Destroy) forget(answer.id);
+    if (kind == Request::Destroy || kind == Request::StopOne) forget(answer.id);
     // Whoever asks may reap an init before its end is announced to us.
     if (kind == Request::Status) settle(answer.id);
   }
@@ -232,6 +236,40 @@ Answer Service::core_request(const launcher_wire::Header& header, sys::Message m
   return handle(*core_, std::move(message), ceiling);
 }
 
+// The disk may take a second; other sandboxes do not wait for it.
+void Service::send_to_disk(std::uint64_t number, sys::Message message) {
+  const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
+  Result<sys::Child> child =
+      errands_.size() < kErrandsMax
+          ? core_->start_sync()
+          : Result<sys::Child>(failure(Errc::Exhausted, "too many wait for the disk; try again"));
+  const std::uint64_t errand = next_number_++;
+  Result<void> watched;
+  if (child)
+    watched =
+        watch(child->pidfd(), tag(Source::Errand, errand), EPOLLIN | EPOLLONESHOT, EPOLL_CTL_ADD);
+  if (!child) return send(number, refuse(header, child.error()));
+  if (!watched) return send(number, refuse(header, watched.error()));
+  errands_.emplace(errand, Errand{std::move(*child), number, std::move(message)});
+}
+
+void Service::on_disk(std::uint64_t number) {
+  const auto at = errands_.find(number);
+  if (at == errands_.end()) return;
+  Errand errand = std::move(at->second);
+  errands_.erase(at);
+  const auto header = launcher_wire::Reader(errand.message.bytes).get<launcher_wire::Header>();
+  const auto ended = errand.child.wait();
+  if (!ended || ended->code != 0) {
+    return send(
+        errand.peer,
+        refuse(header, failure(Errc::Internal, "the store could not be written to disk").error()));
+  }
+  Answer answer = core_request(header, std::move(errand.message));
+  if (!answer.id.empty()) forget(answer.id);
+  send(errand.peer, std::move(answer));
+}
+
 // ----------------------------------------------------------------------------------------------
 // sandboxes
 
@@ -265,7 +303,7 @@ void Service::settle(const std::string& id) {
   if (!status || status->end == EndReason::Running) return;
   forget(id);
   if (orphaned() && orphans_ended_) {
-    (void)core_->destroy(id);  // nobody will come for it
+    (void)core_->retire(id);  // nobody will come for it
     return;
   }
   std::vector<std::uint64_t> watchers;
@@ -289,7 +327,7 @@ void Service::check_orphans() {
   for (const Living& one : core_->living("", kSandboxesMax)) {
     if (one.limits.life_us != 0 && !one.ended) continue;
     forget(one.id);
-    (void)core_->destroy(one.id);
+    (void)core_->retire(one.id);
   }
 }
 
@@ -306,7 +344,7 @@ void Service::sweep_again() {
 }
 
 void Service::destroy_all() {
-  for (const std::string& id : core_->list()) (void)core_->destroy(id);
+  for (const std::string& id : core_->list()) (void)core_->retire(id);
 }
 
 }  // namespace caisson::engine

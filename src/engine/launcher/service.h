@@ -23,10 +23,12 @@
 #include "base/unique_fd.h"
 #include "engine/launcher/core.h"
 #include "engine/launcher/serve.h"
+#include "sys/process.h"
 
 namespace caisson::engine {
 
 inline constexpr std::size_t kPeersMax = 16;
+inline constexpr std::size_t kErrandsMax = 64;
 // A peer that does not read what it asked for is dropped: it may come back and ask what lives.
 inline constexpr std::size_t kAnswersQueuedMax = 2 * kSandboxesMax;
 
@@ -70,6 +72,8 @@ class Service {
   void send(std::uint64_t number, Answer answer);
   void drop(std::uint64_t number);
 
+  void send_to_disk(std::uint64_t number, sys::Message message);
+  void on_disk(std::uint64_t errand);
   void look_after(const std::string& id);
   void forget(const std::string& id);
   void settle(const std::string& id);
@@ -89,6 +93,13 @@ class Service {
   // Whose end is waited for, both ways round.
   std::unordered_map<std::uint64_t, std::string> awaited_;
   std::unordered_map<std::string, std::uint64_t> number_of_;
+  // Requests that wait for the disk, each with the child process that does.
+  struct Errand {
+    sys::Child child;
+    std::uint64_t peer = 0;
+    sys::Message message;
+  };
+  std::unordered_map<std::uint64_t, Errand> errands_;
   TimePoint alone_since_;
   TimePoint started_ = Clock::now();
   std::size_t sweeps_ = 0;

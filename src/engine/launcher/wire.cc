@@ -97,6 +97,41 @@ std::vector<std::uint16_t> read_ports(Reader& reader) {
   return ports;
 }
 
+void write(Writer& writer, const LayerStack& stack) {
+  writer.put(static_cast<std::uint8_t>(stack.host ? 1 : 0));
+  writer.put(static_cast<std::uint32_t>(stack.layers.size()));
+  for (const std::string& layer : stack.layers) writer.put_string(layer);
+}
+
+LayerStack read_stack(Reader& reader) {
+  LayerStack stack;
+  stack.host = reader.get<std::uint8_t>() != 0;
+  const std::uint32_t layers = reader.get_count(kLayersMax);
+  for (std::uint32_t i = 0; i < layers; ++i) stack.layers.push_back(reader.get_string());
+  return stack;
+}
+
+namespace {
+
+void write(Writer& writer, const StoreMount& mount) {
+  writer.put(mount.kind).put_string(mount.at).put_string(mount.name);
+  launcher_wire::write(writer, mount.stack);
+  writer.put(static_cast<std::uint8_t>(mount.read_only ? 1 : 0)).put(mount.bytes_max);
+}
+
+StoreMount read_store_mount(Reader& reader) {
+  StoreMount mount;
+  mount.kind = get_enum(reader, StoreMount::Kind::Target, StoreMount::Kind::View);
+  mount.at = reader.get_string();
+  mount.name = reader.get_string();
+  mount.stack = read_stack(reader);
+  mount.read_only = reader.get<std::uint8_t>() != 0;
+  mount.bytes_max = reader.get<std::uint64_t>();
+  return mount;
+}
+
+}  // namespace
+
 void write(Writer& writer, const LaunchRequest& request) {
   writer.put_string(request.id).put_string(request.hostname);
   writer.put(request.root).put(request.scratch).put(request.workspace);
@@ -109,6 +144,12 @@ void write(Writer& writer, const LaunchRequest& request) {
   writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
   writer.put(static_cast<std::uint8_t>(request.gate ? 1 : 0));
   write_ports(writer, request.gate_ports);
+  write(writer, request.stack);
+  writer.put(request.storage).put(request.program);
+  writer.put(static_cast<std::uint8_t>(request.resume ? 1 : 0));
+  writer.put(static_cast<std::uint8_t>(request.persistent ? 1 : 0));
+  writer.put(static_cast<std::uint32_t>(request.store_mounts.size()));
+  for (const StoreMount& mount : request.store_mounts) write(writer, mount);
   // Twice what one string holds.
   writer.put_string(std::string_view(request.trust).substr(0, kStringBytesMax));
   writer.put_string(
@@ -140,6 +181,14 @@ LaunchRequest read_launch_request(Reader& reader) {
   request.scope_sockets = reader.get<std::uint8_t>() != 0;
   request.gate = reader.get<std::uint8_t>() != 0;
   request.gate_ports = read_ports(reader);
+  request.stack = read_stack(reader);
+  request.storage = get_enum(reader, Storage::Disk, Storage::Memory);
+  request.program = get_enum(reader, Program::Layer, Program::Init);
+  request.resume = reader.get<std::uint8_t>() != 0;
+  request.persistent = reader.get<std::uint8_t>() != 0;
+  const std::uint32_t mounts = reader.get_count(kStoreMountsMax);
+  for (std::uint32_t i = 0; i < mounts; ++i)
+    request.store_mounts.push_back(read_store_mount(reader));
   request.trust = reader.get_string();
   request.trust += reader.get_string();
   return request;
@@ -201,7 +250,7 @@ void write(Writer& writer, const Record& record) {
       .put_string(record.kernel)
       .put(static_cast<std::int32_t>(record.landlock_abi));
   writer.put_string(record.seccomp).put_string(record.groups).put_string(record.quota);
-  writer.put_string(record.ids).put_string(record.network);
+  writer.put_string(record.ids).put_string(record.network).put_string(record.snapshots);
 }
 
 Record read_record(Reader& reader) {
@@ -214,6 +263,7 @@ Record read_record(Reader& reader) {
   record.quota = reader.get_string();
   record.ids = reader.get_string();
   record.network = reader.get_string();
+  record.snapshots = reader.get_string();
   return record;
 }
 
@@ -247,6 +297,8 @@ void write(Writer& writer, const Living& living) {
   writer.put_string(living.id).put(static_cast<std::int32_t>(living.init_pid));
   write(writer, living.record);
   write(writer, living.limits);
+  write(writer, living.stack);
+  writer.put(living.storage);
   writer.put(static_cast<std::uint8_t>(living.frozen ? 1 : 0))
       .put(static_cast<std::uint8_t>(living.ended ? 1 : 0))
       .put(living.age_us)
@@ -259,6 +311,8 @@ Living read_living(Reader& reader) {
   living.init_pid = reader.get<std::int32_t>();
   living.record = read_record(reader);
   living.limits = read_limits(reader);
+  living.stack = read_stack(reader);
+  living.storage = get_enum(reader, Storage::Disk, Storage::Memory);
   living.frozen = reader.get<std::uint8_t>() != 0;
   living.ended = reader.get<std::uint8_t>() != 0;
   living.age_us = reader.get<std::uint64_t>();
@@ -286,6 +340,59 @@ LivingPage read_page(Reader& reader) {
   page.more = reader.get<std::uint8_t>() != 0;
   const std::uint32_t count = reader.get_count(kLivingPerMessageMax);
   for (std::uint32_t i = 0; i < count; ++i) page.sandboxes.push_back(read_living(reader));
+  return page;
+}
+
+void write(Writer& writer, const Sealed& sealed) { writer.put(sealed.kind).put(sealed.bytes); }
+
+Sealed read_sealed(Reader& reader) {
+  Sealed sealed;
+  sealed.kind = get_enum(reader, SnapshotKind::Copied, SnapshotKind::Copied);
+  sealed.bytes = reader.get<std::uint64_t>();
+  return sealed;
+}
+
+void write(Writer& writer, const PoolFacts& facts) {
+  writer.put_string(facts.kind).put(static_cast<std::uint8_t>(facts.limits ? 1 : 0));
+  writer.put(static_cast<std::uint8_t>(facts.live_snapshots ? 1 : 0));
+  writer.put(facts.bytes).put(facts.free_bytes).put_string(facts.why);
+}
+
+PoolFacts read_pool(Reader& reader) {
+  PoolFacts facts;
+  facts.kind = reader.get_string();
+  facts.limits = reader.get<std::uint8_t>() != 0;
+  facts.live_snapshots = reader.get<std::uint8_t>() != 0;
+  facts.bytes = reader.get<std::uint64_t>();
+  facts.free_bytes = reader.get<std::uint64_t>();
+  facts.why = reader.get_string();
+  return facts;
+}
+
+void write_kind(Writer& writer, StoreEntry::Kind kind) { writer.put(kind); }
+
+StoreEntry::Kind read_kind(Reader& reader) {
+  return get_enum(reader, StoreEntry::Kind::Volume, StoreEntry::Kind::Layer);
+}
+
+void write(Writer& writer, const StoredPage& page) {
+  writer.put(static_cast<std::uint8_t>(page.more ? 1 : 0));
+  writer.put(static_cast<std::uint32_t>(page.entries.size()));
+  for (const StoreEntry& entry : page.entries)
+    writer.put(entry.kind).put_string(entry.name).put(entry.bytes);
+}
+
+StoredPage read_stored(Reader& reader) {
+  StoredPage page;
+  page.more = reader.get<std::uint8_t>() != 0;
+  const std::uint32_t count = reader.get_count(kStoredPerMessageMax);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    StoreEntry entry;
+    entry.kind = read_kind(reader);
+    entry.name = reader.get_string();
+    entry.bytes = reader.get<std::uint64_t>();
+    page.entries.push_back(std::move(entry));
+  }
   return page;
 }
 

@@ -14,15 +14,17 @@
 #include "engine/gate.h"
 #include "engine/launch_request.h"
 #include "engine/launcher/core.h"
+#include "engine/layers.h"
 
 namespace caisson::engine::launcher_wire {
 
-inline constexpr std::uint32_t kLauncherVersion = 4;
+inline constexpr std::uint32_t kLauncherVersion = 5;
 inline constexpr std::size_t kMessageBytesMax = 64UL * 1024;
 inline constexpr std::size_t kStringBytesMax = 4096;
 inline constexpr std::uint32_t kLivingPerMessageMax = 96;
 // A page of the living stays within one message whatever its strings hold: it is closed early.
 inline constexpr std::size_t kLivingPageBytes = 24UL * 1024;
+inline constexpr std::uint32_t kStoredPerMessageMax = 256;
 
 enum class Request : std::uint32_t {
   Hello = 1,
@@ -38,6 +40,15 @@ enum class Request : std::uint32_t {
   Watch,         // from now on, say which sandboxes end by themselves
   SocketInside,  // a TCP socket in a sandbox's network
   OpenGate,      // the sockets of a sandbox's way out
+  StopOne,       // destroy a sandbox, but for its files on disk
+  Pool,          // what the store can do; made if it is not there
+  Seal,          // a sandbox's writable layer becomes a layer
+  Restack,       // another stack under a living sandbox
+  CommitLayer,   // what a layer program made becomes a layer
+  Drop,          // a layer, the files of a sandbox that is not running, a volume
+  Stored,        // everything in the store; a page at a time
+  SetVolume,     // a new one, or another limit
+  SyncStore,     // wait until all of it is on disk
   Stop,          // end every sandbox, then the launcher and its keeper
   Ended,         // never asked: what Watch asked for
 };
@@ -144,6 +155,21 @@ struct LivingPage {
 // As many of `sandboxes` as fit in one message. `more` says whether others follow them.
 void write_page(Writer& writer, const std::vector<Living>& sandboxes, bool more);
 [[nodiscard]] LivingPage read_page(Reader& reader);
+
+void write(Writer& writer, const LayerStack& stack);
+[[nodiscard]] LayerStack read_stack(Reader& reader);
+void write(Writer& writer, const Sealed& sealed);
+[[nodiscard]] Sealed read_sealed(Reader& reader);
+void write(Writer& writer, const PoolFacts& facts);
+[[nodiscard]] PoolFacts read_pool(Reader& reader);
+void write_kind(Writer& writer, StoreEntry::Kind kind);
+[[nodiscard]] StoreEntry::Kind read_kind(Reader& reader);
+struct StoredPage {
+  std::vector<StoreEntry> entries;
+  bool more = false;  // ask again, from as many on as came so far
+};
+void write(Writer& writer, const StoredPage& page);
+[[nodiscard]] StoredPage read_stored(Reader& reader);
 
 struct EndedNote {
   std::string id;

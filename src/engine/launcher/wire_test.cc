@@ -33,6 +33,19 @@ LaunchRequest full_request() {
   request.gate_ports = {443, 5432};
   request.trust = std::string(kTrustBytesMax, 'x');  // longer than one string of a message
   request.scope_sockets = false;
+  request.stack = {{"sha256-0", "own"}, false};
+  request.storage = Storage::Disk;
+  request.resume = true;
+  request.persistent = true;
+  request.program = Program::Layer;
+  StoreMount mount;
+  mount.kind = StoreMount::Kind::Volume;
+  mount.at = "/data";
+  mount.name = "v";
+  mount.stack = {{"x"}, true};
+  mount.read_only = false;
+  mount.bytes_max = 77;
+  request.store_mounts = {mount};
   return request;
 }
 
@@ -258,10 +271,14 @@ TEST(LauncherWire, UnknownModesBecomeTheStrictest) {
 }
 
 TEST(LauncherWire, UnknownBitsOfAProfileAreDropped) {
-  Bytes bytes = written(full_request());
-  // Behind the profile: the scope, the gate, the number of its ports, two ports, the certificates
-  // as two strings.
-  constexpr std::ptrdiff_t kBehind = 1 + 1 + 4 + 2 * 2 + 2 * 4 + kTrustBytesMax;
+  LaunchRequest request = full_request();
+  request.stack.layers.clear();
+  request.store_mounts.clear();
+  Bytes bytes = written(request);
+  // Behind the profile: the scope, the gate, the number of its ports, two ports, what it says of
+  // the store, the certificates as two strings.
+  constexpr std::ptrdiff_t kStore = 1 + 4 + 1 + 1 + 1 + 1 + 4;
+  constexpr std::ptrdiff_t kBehind = 1 + 1 + 4 + 2 * 2 + kStore + 2 * 4 + kTrustBytesMax;
   std::fill(bytes.end() - kBehind - 4, bytes.end() - kBehind, std::byte{0xfe});
   Reader reader = body(bytes);
   EXPECT_EQ(read_launch_request(reader).profile, seccomp::Profile::NoSpawn);

@@ -35,6 +35,8 @@ constexpr std::uint64_t kInitCapabilities = (1ULL << CAP_SETUID) | (1ULL << CAP_
                                             (1ULL << CAP_KILL) | (1ULL << CAP_CHOWN) |
                                             (1ULL << CAP_DAC_OVERRIDE) | (1ULL << CAP_FOWNER);
 constexpr int kCapabilityMax = 63;
+// Between the numbers that init's descriptors take and those of the launcher's.
+constexpr int kFdBehind = 15;
 
 [[noreturn]] void fail(ChildPlan& plan, ChildStep step, const char* detail = nullptr) noexcept {
   plan.sys_errno = errno;
@@ -139,8 +141,9 @@ void switch_root(ChildPlan& plan) noexcept {
     // behind it.
     if (plan.kept != nullptr && ::umount2(plan.kept, MNT_DETACH) != 0)
       fail(plan, ChildStep::SwitchRoot, plan.kept);
-    if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0)
-      fail(plan, ChildStep::SwitchRoot, "move");
+    const int base = ::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    plan.base = base < 0 ? -1 : ::dup3(base, kFdBehind, O_CLOEXEC);
+    if (plan.base < 0) fail(plan, ChildStep::SwitchRoot, "what lies behind the root");
     if (::chroot(".") != 0) fail(plan, ChildStep::SwitchRoot, "chroot");
   }
   if (::chdir("/") != 0) fail(plan, ChildStep::SwitchRoot, "chdir /");
@@ -213,7 +216,8 @@ void place_descriptor(ChildPlan& plan, int from, int to) noexcept {
   place_descriptor(plan, plan.stream, wire::kFdStream);
   place_descriptor(plan, plan.group, wire::kFdCgroup);
   place_descriptor(plan, plan.oom, wire::kFdOom);
-  if (raw::close_range(wire::kFdOom + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
+  place_descriptor(plan, plan.base, wire::kFdBase);
+  if (raw::close_range(wire::kFdBase + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
     fail(plan, ChildStep::Descriptors);
   (void)raw::execveat(plan.init, plan.argv, plan.envp);
   fail(plan, ChildStep::Exec);

@@ -54,8 +54,9 @@ struct ChildMask {
 enum class RootSwitch : std::uint8_t {
   Pivot,  // pivot_root and detach the old root: from any mount namespace. Walks every task of the
           // host
-  Move,  // move onto / and chroot: only from an empty or a trimmed namespace, where nothing is left
-         // underneath. Constant
+  Enter,  // chroot to where it is attached: only in an empty or a trimmed namespace, where nothing
+          // is left behind it. Constant. The root can be replaced later, and what lies behind it
+          // stays: Landlock rules that are to hold under every root hang there
 };
 
 struct ChildPlan {  // no owners in here: the parent owns, the child only looks
@@ -76,7 +77,7 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   const char* const* read_only = nullptr;
   RootSwitch root_switch = RootSwitch::Pivot;
   const char* kept =
-      nullptr;  // Move: what holds the host's mounts, to be unmounted before; or none
+      nullptr;  // Enter: what holds the host's mounts, to be unmounted before; or none
 
   // identity
   const char* hostname = nullptr;
@@ -94,6 +95,7 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   int stream = -1;
   int group = -1;
   int oom = -1;
+  int base = -1;  // opened by the child itself: the folder behind the root
   char* const* argv = nullptr;
   char* const* envp = nullptr;
 

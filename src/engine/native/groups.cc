@@ -15,6 +15,7 @@ namespace caisson::engine::native {
 namespace {
 
 constexpr std::size_t kChildGroupsMax = 4096;
+constexpr seconds kThawWait{2};
 constexpr std::size_t kMembersBytesMax = std::size_t{1} << 20U;
 constexpr seconds kEmptyWait{5};
 constexpr std::uint64_t kCpuPeriodUs = 100'000;
@@ -225,23 +226,38 @@ Result<void> Groups::set_limits(const Limits& limits) {
   return apply(Controller::Cpu, limits.cpu_millis != 0, [&] { return set_cpu(limits.cpu_millis); });
 }
 
-// Everything that runs, in whichever exec's group, into the v1 group of a controller that had none
-// until now. The caller has frozen the sandbox, so nobody is born meanwhile.
-Result<void> Groups::move_members(Controller controller) {
-  const UniqueFd from = TRY(open_v2());
-  const UniqueFd to = TRY(sys::open_at(roots_->v1(controller), name_ + "/cgroup.procs", O_WRONLY));
-  auto folders = TRY(sys::list_dir(from.get(), kChildGroupsMax));
+// The groups of execs, and the sandbox's own.
+Result<std::vector<std::string>> Groups::folders(int v2) const {
+  auto folders = TRY(sys::list_dir(v2, kChildGroupsMax));
   std::erase_if(folders, [](const std::string& name) { return !is_exec_group(name); });
   folders.emplace_back(".");
-  for (const std::string& folder : folders) {
-    const std::string members =
-        TRY(sys::read_small(from.get(), folder + "/cgroup.procs", kMembersBytesMax));
-    for (std::size_t at = 0; at < members.size();) {
-      const std::size_t end = std::min(members.find('\n', at), members.size());
-      const auto moved = sys::write_once(to.get(), members.substr(at, end - at));
-      if (!moved && moved.error().sys_errno != ESRCH) return moved;
+  return folders;
+}
+
+Result<std::vector<std::string>> Groups::members() const {
+  std::vector<std::string> all;
+  const UniqueFd v2 = TRY(open_v2());
+  if (!v2) return failure(Errc::Unsupported, "this sandbox has no control group of its own");
+  for (const std::string& folder : TRY(folders(v2.get()))) {
+    const auto text = sys::read_small(v2.get(), folder + "/cgroup.procs", kMembersBytesMax);
+    if (!text && text.error().sys_errno == ENOENT) continue;  // its exec has ended
+    if (!text) return std::unexpected(text.error());
+    for (std::size_t at = 0; at < text->size();) {
+      const std::size_t end = std::min(text->find('\n', at), text->size());
+      all.push_back(text->substr(at, end - at));
       at = end + 1;
     }
+  }
+  return all;
+}
+
+// Everything that runs into the v1 group of a controller that had none until now. The caller has
+// frozen the sandbox, so nobody is born meanwhile.
+Result<void> Groups::move_members(Controller controller) {
+  const UniqueFd to = TRY(sys::open_at(roots_->v1(controller), name_ + "/cgroup.procs", O_WRONLY));
+  for (const std::string& member : TRY(members())) {
+    const auto moved = sys::write_once(to.get(), member);
+    if (!moved && moved.error().sys_errno != ESRCH) return moved;
   }
   return {};
 }
@@ -249,14 +265,24 @@ Result<void> Groups::move_members(Controller controller) {
 Result<void> Groups::change_limits(const Limits& limits, TimePoint deadline) {
   const auto before = made_v1_;
   TRY(set_limits(limits));
+  if (made_v1_ == before) return {};
+  StandStill still(*this, deadline);
+  TRY(still.begin());
   for (const Controller controller : kAllControllers) {
-    if (made_v1_[index_of(controller)] == before[index_of(controller)]) continue;
-    TRY(freeze(deadline));
-    const auto moved = move_members(controller);
-    TRY(thaw(deadline));
-    if (!moved) return moved;
+    if (made_v1_[index_of(controller)] != before[index_of(controller)])
+      TRY(move_members(controller));
   }
   return {};
+}
+
+Result<void> StandStill::begin() {
+  if (TRY(groups_.frozen())) return {};
+  thaw_ = true;
+  return groups_.freeze(deadline_);
+}
+
+StandStill::~StandStill() {
+  if (thaw_) (void)groups_.thaw(std::max(deadline_, Clock::now() + kThawWait));
 }
 
 Result<std::vector<UniqueFd>> Groups::open_tasks() const {
@@ -282,6 +308,12 @@ Result<void> Groups::set_frozen(bool frozen, TimePoint deadline) {
     return failure(Errc::Unsupported, "freeze: this sandbox has no control group of its own");
   TRY(sys::write_once(v2.get(), "cgroup.freeze", frozen ? "1" : "0"));
   return wait_event(v2.get(), "frozen", frozen ? 1 : 0, deadline);
+}
+
+Result<bool> Groups::frozen() const {
+  const UniqueFd v2 = TRY(open_v2());
+  if (!v2) return false;
+  return TRY(sys::read_small(v2.get(), "cgroup.freeze", 16)).starts_with('1');
 }
 
 Result<void> Groups::freeze(TimePoint deadline) { return set_frozen(true, deadline); }

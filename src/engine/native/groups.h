@@ -44,7 +44,10 @@ class Groups {
   [[nodiscard]] Result<void> change_limits(const Limits& limits, TimePoint deadline);
   [[nodiscard]] Result<void> freeze(TimePoint deadline);
   [[nodiscard]] Result<void> thaw(TimePoint deadline);
+  [[nodiscard]] Result<bool> frozen() const;
   [[nodiscard]] Result<void> kill();
+  // The processes of the sandbox as the host counts them, init among them.
+  [[nodiscard]] Result<std::vector<std::string>> members() const;
   [[nodiscard]] Result<Usage> usage() const;
   // Of what is ending: what it took in all, and not what it holds now.
   [[nodiscard]] Result<Usage> totals() const;
@@ -63,6 +66,7 @@ class Groups {
   Groups() = default;
   [[nodiscard]] Result<void> make_v1(Controller controller);
   void end() noexcept;
+  [[nodiscard]] Result<std::vector<std::string>> folders(int v2) const;
   [[nodiscard]] Result<void> move_members(Controller controller);
   [[nodiscard]] Result<void> set_frozen(bool frozen, TimePoint deadline);
   [[nodiscard]] Result<void> set_memory(std::uint64_t bytes);
@@ -77,6 +81,21 @@ class Groups {
   std::string name_;
   std::array<bool, kControllers> made_v1_{};
   std::array<bool, kControllers> touched_{};
+};
+
+// While it lives the sandbox stands still. One that stood still before goes on doing so.
+class StandStill {
+ public:
+  StandStill(Groups& groups, TimePoint deadline) noexcept : groups_(groups), deadline_(deadline) {}
+  StandStill(const StandStill&) = delete;
+  StandStill& operator=(const StandStill&) = delete;
+  ~StandStill();
+  [[nodiscard]] Result<void> begin();
+
+ private:
+  Groups& groups_;
+  TimePoint deadline_;
+  bool thaw_ = false;
 };
 
 }  // namespace caisson::engine::native

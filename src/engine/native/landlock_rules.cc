@@ -8,6 +8,11 @@ std::vector<Rule> landlock_rules(const LaunchRequest& request) {
   // oom_score_adj).
   rules.push_back({wire::Access::Device, "/dev"});
   rules.push_back({wire::Access::Device, "/proc"});
+  for (const StoreMount& mount : request.store_mounts) {
+    if (mount.kind == StoreMount::Kind::Target ||
+        (mount.kind == StoreMount::Kind::Volume && !mount.read_only))
+      rules.push_back({wire::Access::Write, mount.at});
+  }
   if (request.root == RootMode::Writable) {
     rules.push_back({wire::Access::Write, "/"});
     return rules;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "guest/protocol/layer_job.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 
@@ -19,6 +20,11 @@ constexpr unsigned kPlain = sys::kMountNoSuid | sys::kMountNoDev;
 constexpr const char* kTerminalsMax = "256";
 constexpr std::uint32_t kTtyGroup = 5;
 constexpr std::size_t kTrustBundleBytesMax = 4UL << 20U;
+
+// The part of a writable layer that holds the changes of a system folder.
+std::string part_of(const std::string& system_folder) {
+  return wire::kPartSystem + system_folder.substr(system_folder.rfind('/') + 1);
+}
 
 // A mount of ours in which a path of the request may lie, and may be made.
 struct Tree {
@@ -31,19 +37,28 @@ struct Tree {
 class RootfsBuilder {
  public:
   RootfsBuilder(const LaunchRequest& request, Slot& slot, std::span<const UniqueFd> folders,
-                const RootfsSources& sources)
-      : request_(request), slot_(slot), folders_(folders), sources_(sources) {}
+                const RootfsSources& sources, Scope scope)
+      : request_(request),
+        slot_(slot),
+        folders_(folders),
+        sources_(sources),
+        store_(slot, sources.store),
+        scope_(scope) {}
 
   Result<Rootfs> build();
 
  private:
   Result<void> make_layer();
-  Result<void> make_own(const std::string& name, unsigned mode, std::uint32_t uid,
+  Result<void> make_upper();
+  Result<void> make_own(int dir, const std::string& name, unsigned mode, std::uint32_t uid,
                         std::uint32_t gid);
-  Result<UniqueFd> overlay(int lower, const std::string& name);
+  Result<void> make_sides(int dir, const std::string& name);
+  Result<UniqueFd> overlay(int dir, const std::vector<UniqueFd>& lowers, const std::string& name);
   Result<void> make_root();
-  Result<void> add_trust(int skeleton);
-  Result<UniqueFd> staged_store();
+  Result<void> add_trust(const std::vector<UniqueFd>& lowers);
+  Result<void> add_store_mount(const StoreMount& wish);
+  Result<UniqueFd> store_mount(const StoreMount& wish);
+  Result<UniqueFd> view(const StoreMount& wish);
   Result<void> add_scratch(const std::string& at, const std::string& name);
   Result<void> add_folder(const Folder& folder, int source, std::size_t number);
   Result<UniqueFd> private_copy(const UniqueFd& lower, std::size_t number);
@@ -66,24 +81,46 @@ class RootfsBuilder {
   Slot& slot_;
   std::span<const UniqueFd> folders_;
   const RootfsSources& sources_;
-  UniqueFd layer_;
+  StoreView store_;
+  Scope scope_;
+  UniqueFd layer_;  // the tmpfs
+  UniqueFd
+      upper_;  // where the sides of the root and the system folders are: there, or in the store
   std::vector<Tree> trees_;
   Rootfs out_;
 };
 
 // We make files as the slot's root and without a mask for modes, so only other owners cost a call
 // more.
-Result<void> RootfsBuilder::make_own(const std::string& name, unsigned mode, std::uint32_t uid,
-                                     std::uint32_t gid) {
-  TRY(sys::make_dir(layer_.get(), name, mode, sys::Existing::Refuse));
+Result<void> RootfsBuilder::make_own(int dir, const std::string& name, unsigned mode,
+                                     std::uint32_t uid, std::uint32_t gid) {
+  TRY(sys::make_dir(dir, name, mode,
+                    request_.resume ? sys::Existing::Accept : sys::Existing::Refuse));
   if (sources_.host.privileged && uid == root_id() && gid == root_id()) return {};
-  if (::fchownat(layer_.get(), name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fchownat(dir, name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0) {
     return sys_failure("prepare the private layer", errno);
   }
   return {};
 }
 
+// The two sides of an overlay that can be written. What an overlay of an earlier life left in the
+// second would keep the kernel from using it again.
+Result<void> RootfsBuilder::make_sides(int dir, const std::string& name) {
+  TRY(make_own(dir, name, 0755, root_id(), root_id()));
+  const std::string work = name + ".work";
+  if (request_.resume) {
+    const UniqueFd folder = TRY(sys::open_at(dir, ".", O_RDONLY | O_DIRECTORY));
+    const auto gone = sys::remove_tree(folder.get(), work);
+    if (!gone && gone.error().sys_errno != ENOENT) return gone;
+  }
+  return make_own(dir, work, 0700, root_id(), root_id());
+}
+
 Result<void> RootfsBuilder::make_layer() {
+  if (scope_ == Scope::Files) {
+    if (request_.storage == Storage::Memory) layer_ = TRY(sys::duplicate(sources_.layer));
+    return {};
+  }
   const std::string id = std::to_string(root_id());
   layer_ = TRY(sys::new_mount("tmpfs",
                               {{"size", std::to_string(request_.limits.disk_bytes)},
@@ -92,59 +129,75 @@ Result<void> RootfsBuilder::make_layer() {
                                {"uid", id},
                                {"gid", id}},
                               kPlain));
-  TRY(sources_.stage->attach(layer_.get()));
-  TRY(make_own("root", 0755, root_id(), root_id()));
-  TRY(make_own("root.work", 0700, root_id(), root_id()));
-  TRY(make_own("root/workspace", 0755, tenant_uid(), tenant_gid()));
-  TRY(make_own("tmp", 01777, root_id(), root_id()));
-  TRY(make_own("run", 01777, root_id(), root_id()));
-  return make_own("shm", 01777, root_id(), root_id());
+  TRY(sources_.store.stage.attach(layer_.get()));
+  for (const char* name : {"tmp", "run", "shm"})
+    TRY(make_own(layer_.get(), name, 01777, root_id(), root_id()));
+  return {};
 }
 
-Result<UniqueFd> RootfsBuilder::overlay(int lower, const std::string& name) {
-  const UniqueFd upper = TRY(sys::open_at(layer_.get(), name, O_PATH | O_DIRECTORY));
-  const UniqueFd work = TRY(sys::open_at(layer_.get(), name + ".work", O_PATH | O_DIRECTORY));
+Result<void> RootfsBuilder::make_upper() {
+  if (request_.storage == Storage::Disk) {
+    upper_ = TRY(store_.open(Pool::kUppers + request_.id));
+  } else {
+    upper_ = TRY(sys::open_at(layer_.get(), ".", O_PATH | O_DIRECTORY));
+  }
+  TRY(make_sides(upper_.get(), "root"));
+  return make_own(upper_.get(), "root/workspace", 0755, tenant_uid(), tenant_gid());
+}
+
+Result<UniqueFd> RootfsBuilder::overlay(int dir, const std::vector<UniqueFd>& lowers,
+                                        const std::string& name) {
+  const UniqueFd upper = TRY(sys::open_at(dir, name, O_PATH | O_DIRECTORY));
+  const UniqueFd work = TRY(sys::open_at(dir, name + ".work", O_PATH | O_DIRECTORY));
   sys::OverlaySpec spec;
-  spec.lowers = {lower};
+  for (const UniqueFd& lower : lowers) spec.lowers.push_back(lower.get());
   spec.upper = upper.get();
   spec.work = work.get();
   // A tmpfs takes user.* attributes since 6.6. Before, the host's root marks with trusted.*, which
-  // tmpfs always took.
-  spec.user_xattr = !sources_.host.privileged || sources_.host.kernel >= KernelVersion{6, 6};
+  // tmpfs always took; but the marks in layers are user.*.
+  const bool disk = request_.storage == Storage::Disk && dir == upper_.get();
+  spec.user_xattr =
+      disk || !sources_.host.privileged || sources_.host.kernel >= KernelVersion{6, 6};
+  if (!spec.user_xattr && (!request_.stack.layers.empty() || !request_.stack.host)) {
+    return failure(
+        Errc::Unsupported,
+        "storage: layers below a private one in memory need Linux 6.6; use storage disk");
+  }
   spec.names = sources_.host.overlay_layer_descriptors() ? sys::LayerNames::Descriptors
                                                          : sys::LayerNames::Paths;
   return sys::overlay_mount(spec);
 }
 
 Result<void> RootfsBuilder::make_root() {
-  UniqueFd staged;
-  if (sources_.stage->needed()) staged = TRY(staged_store());
-  const int store = staged ? staged.get() : slot_.store.get();
-  const UniqueFd skeleton = TRY(sys::open_beneath(store, sources_.skeleton, O_PATH | O_DIRECTORY));
-  if (!request_.trust.empty()) TRY_IN("trust", add_trust(skeleton.get()));
-  Tree root{"/", TRY(overlay(skeleton.get(), "root")), request_.root == RootMode::Writable};
-  TRY(sources_.stage->attach(root.mount.get()));
+  const std::vector<UniqueFd> lowers = TRY(store_.root_lowers(request_.stack));
+  if (!request_.trust.empty() && !request_.resume) TRY_IN("trust", add_trust(lowers));
+  Tree root{"/", TRY(overlay(upper_.get(), lowers, "root")), request_.root == RootMode::Writable};
+  TRY(sources_.store.stage.attach(root.mount.get()));
   trees_.push_back(std::move(root));
   return {};
 }
 
-// The host's authorities and one more, as a file of the layer that lies above the host's own. It is
-// there before the overlay is, so a root that cannot be written has it, too.
-Result<void> RootfsBuilder::add_trust(int skeleton) {
+// The authorities of the image and one more, as a file of the layer that lies above the image's
+// own. It is there before the overlay is, so a root that cannot be written has it, too.
+Result<void> RootfsBuilder::add_trust(const std::vector<UniqueFd>& lowers) {
   const std::string file = "root" + std::string(kTrustFile);
   for (std::size_t at = file.find('/', 5); at != std::string::npos; at = file.find('/', at + 1))
-    TRY(make_own(file.substr(0, at), 0755, root_id(), root_id()));
+    TRY(make_own(upper_.get(), file.substr(0, at), 0755, root_id(), root_id()));
   std::string bundle;
-  auto hosts = sys::read_small(skeleton, std::string(kTrustFile.substr(1)), kTrustBundleBytesMax);
-  if (hosts) {
-    bundle = std::move(*hosts);
+  for (const UniqueFd& lower : lowers) {
+    // An image may have anything there: a link is not followed, and a pipe has no bytes.
+    const auto found = sys::open_beneath(lower.get(), std::string(kTrustFile.substr(1)),
+                                         O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+    if (!found) continue;
+    struct stat facts{};
+    if (::fstat(found->get(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+    bundle = TRY(sys::read_again(found->get(), kTrustBundleBytesMax));
     if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
-  } else if (hosts.error().sys_errno != ENOENT) {
-    return std::unexpected(hosts.error());
+    break;
   }
   bundle += request_.trust;
   const UniqueFd out =
-      TRY(sys::open_at(layer_.get(), file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
+      TRY(sys::open_at(upper_.get(), file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   // Short only where the sandbox's private bytes are fewer than the file.
   const ssize_t put = ::write(out.get(), bundle.data(), bundle.size());
   if (put < 0) return sys_failure("write it", errno);
@@ -158,20 +211,11 @@ Result<void> RootfsBuilder::add_trust(int skeleton) {
   return {};
 }
 
-Result<UniqueFd> RootfsBuilder::staged_store() {
-  UniqueFd store =
-      TRY(sources_.host.privileged
-              ? sys::clone_mount_idmapped(sources_.state, "", kPlain, slot_.store_namespace.get())
-              : sys::clone_mount(sources_.state, "", kPlain));
-  TRY(sources_.stage->attach(store.get()));
-  return store;
-}
-
 Result<void> RootfsBuilder::add_scratch(const std::string& at, const std::string& name) {
   UniqueFd mount = TRY(sys::clone_mount(layer_.get(), name, 0));
   const bool writable =
       request_.root == RootMode::Writable || request_.scratch == ScratchMode::Writable;
-  TRY(sources_.stage->attach(mount.get()));
+  TRY(sources_.store.stage.attach(mount.get()));
   trees_.push_back({at, std::move(mount), writable});
   return {};
 }
@@ -240,9 +284,11 @@ Result<UniqueFd> RootfsBuilder::private_copy(const UniqueFd& lower, std::size_t 
   struct stat facts{};
   if (::fstat(lower.get(), &facts) != 0) return sys_failure("look at a folder", errno);
   const std::string name = "folder" + std::to_string(number);
-  TRY(make_own(name, facts.st_mode & 07777U, tenant_uid(), tenant_gid()));
-  TRY(make_own(name + ".work", 0700, root_id(), root_id()));
-  return overlay(lower.get(), name);
+  TRY(make_own(layer_.get(), name, facts.st_mode & 07777U, tenant_uid(), tenant_gid()));
+  TRY(make_own(layer_.get(), name + ".work", 0700, root_id(), root_id()));
+  std::vector<UniqueFd> lowers;
+  lowers.push_back(TRY(sys::duplicate(lower.get())));
+  return overlay(layer_.get(), lowers, name);
 }
 
 Result<void> RootfsBuilder::add_folder(const Folder& folder, int source, std::size_t number) {
@@ -251,11 +297,11 @@ Result<void> RootfsBuilder::add_folder(const Folder& folder, int source, std::si
   UniqueFd mount = TRY_IN("folder " + folder.at, translated(source, flags, folder.mode));
   // An overlay also where nothing may be written: a listening socket of the host can be reached
   // through a read-only bind of its folder, but not through an overlay, whose sockets are others.
-  TRY(sources_.stage->attach(mount.get()));
+  TRY(sources_.store.stage.attach(mount.get()));
   if (folder.mode != FolderMode::Writable) {
     UniqueFd copy_of_it = TRY_IN("folder " + folder.at, private_copy(mount, number));
     out_.spent.push_back(std::exchange(mount, std::move(copy_of_it)));
-    TRY(sources_.stage->attach(mount.get()));
+    TRY(sources_.store.stage.attach(mount.get()));
   }
   const Tree& tree = tree_of(folder.at);
   if (tree.at != folder.at) TRY(make_place(tree, folder.at));
@@ -291,15 +337,67 @@ Result<void> RootfsBuilder::add_system_folder(const std::string& path) {
     if (mapped) host = std::move(*mapped);
   }
   if (!host) host = TRY(sys::clone_mount(AT_FDCWD, path, kPlain | sys::kMountReadOnly));
-  if (request_.root == RootMode::Writable) {
-    const std::string name = "system" + path.substr(path.rfind('/') + 1);
-    TRY(make_own(name, 0755, root_id(), root_id()));
-    TRY(make_own(name + ".work", 0700, root_id(), root_id()));
-    TRY(sources_.stage->attach(host.get()));
-    UniqueFd layered = TRY_IN("writable " + path, overlay(host.get(), name));
+  const std::string name = part_of(path);
+  std::vector<UniqueFd> lowers;
+  if (!request_.stack.layers.empty()) lowers = TRY(store_.part_lowers(request_.stack, name));
+  const bool writable = request_.root == RootMode::Writable;
+  if (writable || !lowers.empty()) {
+    TRY(sources_.store.stage.attach(host.get()));
+    lowers.push_back(TRY(sys::duplicate(host.get())));
+    if (writable) TRY(make_sides(upper_.get(), name));
+    UniqueFd layered =
+        TRY_IN("layers of " + path, writable ? overlay(upper_.get(), lowers, name)
+                                             : merged_view(sources_.host, lowers, host));
     out_.spent.push_back(std::exchange(host, std::move(layered)));
   }
   add(path, std::move(host));
+  return {};
+}
+
+// A view of a host image shows the host's folders in their places.
+Result<UniqueFd> RootfsBuilder::view(const StoreMount& wish) {
+  const UniqueFd nothing = TRY(store_.nothing());
+  const std::vector<UniqueFd> below = TRY(store_.root_lowers(wish.stack));
+  UniqueFd root = TRY(merged_view(sources_.host, below, nothing));
+  if (!wish.stack.host) return root;
+  for (const std::string& path : sources_.system_folders) {
+    std::vector<UniqueFd> lowers = TRY(store_.part_lowers(wish.stack, part_of(path)));
+    UniqueFd host = TRY(sys::clone_mount(AT_FDCWD, path, kPlain | sys::kMountReadOnly));
+    if (!lowers.empty()) {
+      TRY(sources_.store.stage.attach(host.get()));
+      lowers.push_back(TRY(sys::duplicate(host.get())));
+      UniqueFd layered = TRY(merged_view(sources_.host, lowers, nothing));
+      out_.spent.push_back(std::exchange(host, std::move(layered)));
+    }
+    add(wish.at + path, std::move(host));
+  }
+  return root;
+}
+
+Result<UniqueFd> RootfsBuilder::store_mount(const StoreMount& wish) {
+  const auto stored = [&](const std::string& path, unsigned flags) -> Result<UniqueFd> {
+    const UniqueFd folder = TRY(store_.open(path));
+    return sys::clone_mount(folder.get(), "", kPlain | flags);
+  };
+  switch (wish.kind) {
+    case StoreMount::Kind::View:
+      return view(wish);
+    case StoreMount::Kind::Layer:
+      return stored(Pool::kLayers + wish.name, sys::kMountReadOnly);
+    case StoreMount::Kind::Upper:
+      return sources_.upper_of(wish.name, slot_);
+    case StoreMount::Kind::Volume:
+      return stored(Pool::kVolumes + wish.name, wish.read_only ? sys::kMountReadOnly : 0U);
+    case StoreMount::Kind::Target:
+      return stored(Pool::kMaking + request_.id, 0);
+  }
+  return failure(Errc::InvalidArgument, "store_mounts: unknown kind");
+}
+
+Result<void> RootfsBuilder::add_store_mount(const StoreMount& wish) {
+  UniqueFd mount = TRY_IN("mount " + wish.at, store_mount(wish));
+  TRY(make_place(tree_of(wish.at), wish.at));
+  add(wish.at, std::move(mount));
   return {};
 }
 
@@ -326,7 +424,7 @@ Result<void> RootfsBuilder::finish_trees() {
       add("/workspace", TRY(sys::clone_mount(tree.mount.get(), "workspace", 0)));
     }
     // What stands on the stage stays there; the child gets a copy.
-    if (sources_.stage->needed()) tree.mount = TRY(sys::clone_mount(tree.mount.get(), "", 0));
+    if (sources_.store.stage.needed()) tree.mount = TRY(sys::clone_mount(tree.mount.get(), "", 0));
     if (!tree.writable) TRY(sys::set_mount_flags(tree.mount.get(), sys::kMountReadOnly));
     if (tree.at == "/") {
       out_.root = std::move(tree.mount);
@@ -344,18 +442,27 @@ Result<Rootfs> RootfsBuilder::build() {
   const sys::ModeMask no_mask(0);
   std::optional<sys::FsIdentity> identity;
   if (sources_.host.privileged) identity.emplace(root_id());
+  const bool whole = scope_ == Scope::Whole;
   TRY(make_layer());
+  TRY(make_upper());
   TRY(make_root());
-  TRY(add_scratch("/tmp", "tmp"));
-  TRY(add_scratch("/run", "run"));
-  TRY(add_scratch("/dev/shm", "shm"));
-  for (std::size_t i = 0; i < request_.folders.size(); ++i)
-    TRY(add_folder(request_.folders[i], folders_[i].get(), i));
+  if (whole) {
+    TRY(add_scratch("/tmp", "tmp"));
+    TRY(add_scratch("/run", "run"));
+    TRY(add_scratch("/dev/shm", "shm"));
+    for (std::size_t i = 0; i < request_.folders.size(); ++i)
+      TRY(add_folder(request_.folders[i], folders_[i].get(), i));
+    for (const StoreMount& wish : request_.store_mounts) TRY(add_store_mount(wish));
+  } else {
+    for (const StoreMount& wish : request_.store_mounts) TRY(make_place(trees_.front(), wish.at));
+  }
   for (const std::string& path : request_.writable) TRY(add_private(path));
-  for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
-  TRY(add_devices());
+  if (request_.stack.host) {
+    for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
+  }
+  if (whole) TRY(add_devices());
   TRY(finish_trees());
-  out_.spent.push_back(std::move(layer_));
+  out_.layer = std::move(layer_);
   return std::move(out_);
 }
 
@@ -366,9 +473,10 @@ Result<FolderOwner> owner_of(int folder, const LaunchRequest& request) {
 }
 
 Result<Rootfs> build_rootfs(const LaunchRequest& request, Slot& slot,
-                            std::span<const UniqueFd> folders, const RootfsSources& sources) {
+                            std::span<const UniqueFd> folders, const RootfsSources& sources,
+                            Scope scope) {
   CAISSON_ASSERT(request.folders.size() == folders.size());
-  return RootfsBuilder(request, slot, folders, sources).build();
+  return RootfsBuilder(request, slot, folders, sources, scope).build();
 }
 
 }  // namespace caisson::engine::native

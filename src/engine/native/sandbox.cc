@@ -19,6 +19,12 @@ Result<UniqueFd> Sandbox::connect() {
   return std::move(pair.ours);
 }
 
+Result<void> Sandbox::end_processes() {
+  const wire::ControlHeader header{wire::kVersion,
+                                   static_cast<std::uint32_t>(wire::ControlKind::EndProcesses)};
+  return sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
+}
+
 Result<std::optional<sys::ExitStatus>> Sandbox::try_reap() {
   if (!init_.alive()) return std::nullopt;
   return init_.try_wait();

@@ -31,12 +31,21 @@ class Sandbox {
   [[nodiscard]] const Nonce& nonce() const noexcept { return nonce_; }
   [[nodiscard]] Groups& groups() noexcept { return groups_; }
   [[nodiscard]] const Groups& groups() const noexcept { return groups_; }
+  [[nodiscard]] const Slot& slot() const noexcept { return slot_; }
+  [[nodiscard]] Slot& slot() noexcept { return slot_; }
+  [[nodiscard]] int control() const noexcept { return control_.get(); }
+  // The private tmpfs; only with a launcher that stays.
+  [[nodiscard]] int layer() const noexcept { return layer_.get(); }
+  void keep_layer(UniqueFd layer) noexcept { layer_ = std::move(layer); }
   [[nodiscard]] int pidfd() const noexcept { return init_.pidfd(); }
   [[nodiscard]] pid_t init_pid() const noexcept { return init_.pid(); }
   [[nodiscard]] bool alive() const noexcept { return init_.alive(); }
 
   // A fresh stream to init; whoever had one before is cut off.
   [[nodiscard]] Result<UniqueFd> connect();
+
+  // Asks init to end every process but itself; they are dead a moment later.
+  [[nodiscard]] Result<void> end_processes();
 
   // Every process of it, at once.
   [[nodiscard]] Result<void> kill();
@@ -56,6 +65,7 @@ class Sandbox {
   // Built downward, destroyed upward: processes die first, then their empty groups go, then the ids
   // are free.
   Slot slot_;
+  UniqueFd layer_;
   Groups groups_;
   UniqueFd control_;
   sys::Child init_;

@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <string_view>
 
 #include "base/id.h"
@@ -269,27 +273,64 @@ std::vector<std::string> host_system_folders() {
   return folders;
 }
 
-Result<std::string> ensure_host_skeleton(int store_dir, std::optional<std::uint32_t> owner) {
-  const UniqueFd etc = TRY(sys::open_at(AT_FDCWD, "/etc", O_RDONLY | O_DIRECTORY));
-  const std::string layer = "layers/" + layer_name(etc.get());
+namespace {
+
+// Below an image's layers would be the image's own: what every sandbox needs at a known place lies
+// above them, and hides whatever an image has there, be it a link to somewhere else.
+constexpr Folder kSeamFolders[] = {{"dev", 0755}, {"etc", 0755}, {"proc", 0555},
+                                   {"run", 0755}, {"sys", 0555}, {"tmp", 01777}};
+constexpr const char* kSeamOpaque[] = {"dev", "proc", "run", "sys", "tmp"};
+constexpr std::string_view kSeamTexts[] = {"etc/hosts", "etc/hostname", "etc/resolv.conf"};
+constexpr const char* kSeamName = "layers/seam-1";  // another number when what is above changes
+
+Result<void> build_seam(int root, std::optional<std::uint32_t> owner) {
+  Builder builder(root, owner);
+  for (const Folder& folder : kSeamFolders) TRY(builder.folder(folder.path, folder.mode));
+  for (const char* name : kSeamOpaque) {
+    const UniqueFd folder = TRY(sys::open_at(root, name, O_RDONLY | O_DIRECTORY));
+    if (::fsetxattr(folder.get(), "user.overlay.opaque", "y", 1, 0) != 0)
+      return sys_failure(std::string("mark ") + name, errno);
+  }
+  for (const Text& text : kTexts) {
+    if (std::ranges::find(kSeamTexts, std::string_view(text.path)) != std::end(kSeamTexts))
+      TRY(builder.text(text.path, text.content));
+  }
+  TRY(builder.link("etc/mtab", "/proc/self/mounts"));
+  return builder.folder(".", 0755);
+}
+
+using Build = std::function<Result<void>(int root)>;
+
+// Made under another name and moved when whole: whoever looks sees all of it or none.
+Result<std::string> ensure_layer(int store_dir, const std::string& layer, const Build& build) {
   std::string ready = layer + "/fs";
   if (::faccessat(store_dir, ready.c_str(), F_OK, 0) == 0) return ready;
   const UniqueFd lock = TRY(lock_trash(store_dir));
   if (::faccessat(store_dir, ready.c_str(), F_OK, 0) == 0) return ready;  // made while we waited
-  // Made under another name and moved when whole: whoever looks sees all of it or none.
   const SandboxId random = TRY(SandboxId::random());
   const std::string making = "trash/making-" + random.str();
   TRY(sys::make_dir(store_dir, making, 0711, sys::Existing::Refuse));
   TRY(sys::make_dir(store_dir, making + "/fs", 0755, sys::Existing::Refuse));
   const UniqueFd root = TRY(sys::open_at(store_dir, making + "/fs", O_RDONLY | O_DIRECTORY));
-  const auto built = build(root.get(), owner, etc.get());
+  const auto built = build(root.get());
   if (built && ::renameat(store_dir, making.c_str(), store_dir, layer.c_str()) == 0) return ready;
   const int reason = errno;
   (void)sys::remove_tree(store_dir, making);
-  if (!built)
-    return std::unexpected(built.error().within("make the root folder of the host image"));
+  if (!built) return std::unexpected(built.error().within("make " + layer));
   if (reason == EEXIST || reason == ENOTEMPTY) return ready;  // another launcher was first
-  return sys_failure("name the root folder of the host image", reason);
+  return sys_failure("name " + layer, reason);
+}
+
+}  // namespace
+
+Result<std::string> ensure_host_skeleton(int store_dir, std::optional<std::uint32_t> owner) {
+  const UniqueFd etc = TRY(sys::open_at(AT_FDCWD, "/etc", O_RDONLY | O_DIRECTORY));
+  return ensure_layer(store_dir, "layers/" + layer_name(etc.get()),
+                      [&](int root) { return build(root, owner, etc.get()); });
+}
+
+Result<std::string> ensure_image_seam(int store_dir, std::optional<std::uint32_t> owner) {
+  return ensure_layer(store_dir, kSeamName, [&](int root) { return build_seam(root, owner); });
 }
 
 }  // namespace caisson::engine::native

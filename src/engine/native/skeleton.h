@@ -25,4 +25,9 @@ namespace caisson::engine::native {
 [[nodiscard]] Result<std::string> ensure_host_skeleton(int store_dir,
                                                        std::optional<std::uint32_t> owner);
 
+// What lies between an image's layers and those of its sandboxes: folders for our mounts, and the
+// few files of /etc that speak of this sandbox and not of the image.
+[[nodiscard]] Result<std::string> ensure_image_seam(int store_dir,
+                                                    std::optional<std::uint32_t> owner);
+
 }  // namespace caisson::engine::native

@@ -98,9 +98,7 @@ struct Slot {
   std::uint32_t index = 0;
   IdPlan ids;
   UniqueFd user_namespace;
-  UniqueFd store;            // the store as a detached mount with the slot's owners
-  UniqueFd store_namespace;  // the map behind it; kept only where the store must be mounted anew
-                             // each time
+  UniqueFd store_namespace;  // the map that shows the store's owners as the slot's; none: rootless
   // The last owner whose folder was shown in this slot, and the map that makes him the tenant.
   std::optional<FolderOwner> folder_owner;
   UniqueFd folder_namespace;

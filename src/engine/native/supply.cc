@@ -1,10 +1,13 @@
 #include "engine/native/supply.h"
 
 #include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "engine/native/rootfs.h"
 #include "sys/file.h"
-#include "sys/mount.h"
+#include "sys/raw.h"
 
 namespace caisson::engine::native {
 namespace {
@@ -37,7 +40,6 @@ Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> 
 }
 
 Result<void> Supply::open(int state, SlotTable::CleanUp clean_up) {
-  state_ = state;
   clean_up_ = std::move(clean_up);
   if (!host_.privileged) return {};
   table_ = TRY(SlotTable::open_in(state));
@@ -80,19 +82,13 @@ Result<Slot> Supply::finish(ReservedSlot reserved) {
   UniqueFd users = TRY(reserved.users->finish());
   slot.user_namespace = TRY(sys::park(std::move(users)));
   retire(std::move(*reserved.users));
-  constexpr unsigned kFlags = sys::kMountNoSuid | sys::kMountNoDev;
-  UniqueFd store;
   if (reserved.store) {
     UniqueFd map = TRY(reserved.store->finish());
     retire(std::move(*reserved.store));
-    store = TRY_IN("the state directory", sys::clone_mount_idmapped(state_, "", kFlags, map.get()));
     if (slot.folder_owner)
       slot.folder_namespace = TRY(sys::duplicate(map.get(), sys::kParkedFdMin));
-    if (Stage::needed(host_)) slot.store_namespace = TRY(sys::park(std::move(map)));
-  } else {
-    store = TRY(sys::clone_mount(state_, "", kFlags));
+    slot.store_namespace = TRY(sys::park(std::move(map)));
   }
-  slot.store = TRY(sys::park(std::move(store)));
   return std::move(slot);
 }
 
@@ -191,6 +187,28 @@ void Supply::take_back(Slot slot) {
   }
 }
 
+// The last one who closes does the work: that is the child, which waits until we have.
+Result<void> Supply::close_slow() {
+  std::erase_if(closers_, [](sys::Child& child) {
+    const auto ended = child.try_wait();
+    return !ended || ended->has_value();
+  });
+  sys::Pipe gate = TRY(sys::make_pipe());
+  const pid_t pid = ::fork();
+  if (pid < 0) return sys_failure("fork", errno);
+  if (pid == 0) {
+    gate.write.reset();
+    char byte = 0;
+    (void)!::read(gate.read.get(), &byte, 1);
+    ::_exit(0);
+  }
+  UniqueFd pidfd(sys::raw::pidfd_open(pid));
+  if (!pidfd) return sys_failure("watch a child", errno);
+  closers_.push_back(sys::Child::adopt(pid, TRY(sys::park(std::move(pidfd)))));
+  slow_.clear();
+  return {};  // and the gate closes
+}
+
 Result<bool> Supply::refill() {
   if (lifetime_ != Lifetime::Service) return false;
   if (slots_.empty()) {
@@ -204,6 +222,7 @@ Result<bool> Supply::refill() {
   }
   used_up_.clear();
   spent_.clear();
+  if (!slow_.empty()) TRY(close_slow());
   return false;
 }
 

@@ -45,16 +45,17 @@ class Supply {
  public:
   Supply(const HostFeatures& host, Lifetime lifetime) : host_(host), lifetime_(lifetime) {}
 
-  // `state` is the store's root. `clean_up` removes what a killed launcher left behind.
+  // `state` is the state directory. `clean_up` removes what a killed launcher left behind.
   [[nodiscard]] Result<void> open(int state, SlotTable::CleanUp clean_up);
   // For one who stays: nothing of a killed launcher waits until its slot is needed again.
   [[nodiscard]] Result<void> sweep();
-  void set_state(int state) noexcept { state_ = state; }
   void close() noexcept;
 
   void add_surroundings(sys::Surroundings made) { made_.push_back(std::move(made)); }
   // Held until there is time to close them.
   void spend(std::vector<UniqueFd> used);
+  // The same for one whose end takes long: another process waits for it.
+  void spend_slowly(UniqueFd used) { slow_.push_back(std::move(used)); }
   // Starts what the next launch will need and returns at once; without surroundings when somebody
   // else makes them.
   [[nodiscard]] Result<void> prepare(const LaunchRequest& request,
@@ -91,10 +92,10 @@ class Supply {
   [[nodiscard]] Result<sys::PendingNamespace> start_surroundings() const;
   [[nodiscard]] Result<sys::Surroundings> take_surroundings();
   void retire(sys::PendingNamespace used);
+  [[nodiscard]] Result<void> close_slow();
 
   const HostFeatures& host_;
   Lifetime lifetime_;
-  int state_ = -1;
   std::optional<SlotTable> table_;
   SlotTable::CleanUp clean_up_;
   std::vector<Slot> slots_;
@@ -107,6 +108,8 @@ class Supply {
   // there is time.
   std::vector<sys::PendingNamespace> used_up_;
   std::vector<UniqueFd> spent_;
+  std::vector<UniqueFd> slow_;
+  std::vector<sys::Child> closers_;
 };
 
 }  // namespace caisson::engine::native

@@ -106,6 +106,8 @@ Result<void> NativeTier::need_image() {
   if (host().privileged) owner = kStoreBase;
   HostImage image;
   image.skeleton = TRY(ensure_host_skeleton(state_.get(), owner));
+  if (options_.lifetime == Lifetime::Service)
+    image.seam = TRY(ensure_image_seam(state_.get(), owner));
   image.system_folders = host_system_folders();
   image_ = std::move(image);
   return {};
@@ -151,7 +153,6 @@ Result<void> NativeTier::trim() {
   // here.
   UniqueFd state = TRY(sys::open_at(AT_FDCWD, options_.state_dir, O_RDONLY | O_DIRECTORY));
   state_ = TRY(sys::park(std::move(state)));
-  supply_.set_state(state_.get());
   TRY(stage_.attach(devices_.get()));
   return {};
 }
@@ -175,18 +176,19 @@ Result<void> NativeTier::prepare(const LaunchRequest& request,
   return supply_.prepare(request, folders, options_.head_start != nullptr);
 }
 
-Result<void> NativeTier::send_config(int control, const LaunchRequest& request, const Slot& slot,
-                                     const Nonce& nonce, bool groups, bool oom) {
+Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
+                                     const LaunchRequest& request, const Slot& slot,
+                                     const Nonce& nonce, ConfigFlags flags) {
   const seccomp::Filter& program = filter(request.profile);
   const auto rules = landlock_rules(request);
   wire::InitConfig config{};
-  config.flags = wire::kConfigRaiseOomScore |
-                 (host().landlock_abi > 0 ? wire::kConfigLandlock : 0U) |
-                 (request.scope_sockets && host().landlock_abi >= kLandlockScopesAbi
-                      ? wire::kConfigScopeSockets
-                      : 0U) |
-                 (groups ? wire::kConfigGroups : 0U) | (oom ? wire::kConfigOom : 0U) |
-                 (slot.ids.single() ? wire::kConfigSingleId : 0U);
+  config.flags =
+      wire::kConfigRaiseOomScore | (host().landlock_abi > 0 ? wire::kConfigLandlock : 0U) |
+      (request.scope_sockets && host().landlock_abi >= kLandlockScopesAbi
+           ? wire::kConfigScopeSockets
+           : 0U) |
+      (flags.groups ? wire::kConfigGroups : 0U) | (flags.oom ? wire::kConfigOom : 0U) |
+      (slot.ids.single() ? wire::kConfigSingleId : 0U) | (enters_root() ? wire::kConfigBase : 0U);
   config.filter_count = static_cast<std::uint32_t>(program.size());
   config.rule_count = static_cast<std::uint32_t>(rules.size());
   config.open_files = request.limits.open_files;
@@ -194,8 +196,7 @@ Result<void> NativeTier::send_config(int control, const LaunchRequest& request, 
   config.processes = group_roots_.has(Controller::Pids) ? 0 : request.limits.processes;
   std::memcpy(config.nonce, nonce.data(), nonce.size());
   std::vector<std::byte> message;
-  const wire::ControlHeader header{wire::kVersion,
-                                   static_cast<std::uint32_t>(wire::ControlKind::Config)};
+  const wire::ControlHeader header{wire::kVersion, static_cast<std::uint32_t>(kind)};
   append(message, &header, sizeof(header));
   append(message, &config, sizeof(config));
   append(message, program.data(), program.size() * sizeof(sock_filter));
@@ -218,7 +219,7 @@ ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot)
   plan.masks = parts_->masks.data();
   plan.mask_count = parts_->masks.size();
   plan.read_only = kReadOnly;
-  plan.root_switch = empty || trimmed() ? RootSwitch::Move : RootSwitch::Pivot;
+  plan.root_switch = enters_root() ? RootSwitch::Enter : RootSwitch::Pivot;
   plan.kept = !empty && trimmed() ? sys::TrimmedView::kHolder : nullptr;
   plan.hostname = request.hostname.c_str();
   plan.hostname_size = request.hostname.size();
@@ -306,10 +307,7 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
                                        const LaunchRequest& request,
                                        const std::vector<UniqueFd>& folders, GuestEnd end) {
   const Stage::Scope staged(stage_);
-  Rootfs rootfs = TRY(build_rootfs(
-      request, slot, folders,
-      {host(), image_->skeleton, image_->system_folders, [this] { return need_devices(); },
-       home_mounts_.get(), own_mounts_.get(), &stage_, state_.get()}));
+  Rootfs rootfs = TRY(build_rootfs(request, slot, folders, rootfs_sources()));
   sys::SocketPair control = TRY(sys::packet_pair());
   UniqueFd ours;
   if (!end.stream) {
@@ -322,8 +320,8 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   const UniqueFd group = TRY(groups.open_v2());
   const UniqueFd oom = TRY(groups.open_oom_counter());
   const std::vector<UniqueFd> tasks = TRY(groups.open_tasks());
-  TRY(send_config(control.ours.get(), request, slot, end.nonce, static_cast<bool>(group),
-                  static_cast<bool>(oom)));
+  TRY(send_config(wire::ControlKind::Config, control.ours.get(), request, slot, end.nonce,
+                  {static_cast<bool>(group), static_cast<bool>(oom)}));
   if (options_.head_start) {
     if (auto made = options_.head_start->surroundings()) supply_.add_surroundings(std::move(*made));
   }
@@ -351,19 +349,24 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   plan.ipc = TRY(low.lift(around.ipc));
   plan.root = TRY(low.lift(rootfs.root.get()));
   plan.user_namespace = TRY(low.lift(slot.user_namespace.get()));
-  plan.init = TRY(low.lift(parts_->init.get()));
+  const int started = TRY(program(request.program));
+  plan.init = TRY(low.lift(started));
   plan.null = TRY(low.lift(parts_->null.get()));
   plan.control = TRY(low.lift(control.theirs.get()));
   plan.stream = TRY(low.lift(end.stream.get()));
   plan.group = TRY(low.lift(group.get()));
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
+  UniqueFd layer = TRY(sys::park(std::move(rootfs.layer)));
+  if (options_.lifetime == Lifetime::OneShot) rootfs.spent.push_back(std::move(layer));
   for (UniqueFd& one : rootfs.spent) one = TRY(sys::park(std::move(one)));
   supply_.spend(std::move(rootfs.spent));
   UniqueFd parked = TRY(sys::park(std::move(control.ours)));
-  return Launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
-                          std::move(init), end.nonce),
-                  std::move(ours), std::move(gate)};
+  Launched launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
+                            std::move(init), end.nonce),
+                    std::move(ours), std::move(gate)};
+  launched.sandbox.keep_layer(std::move(layer));
+  return launched;
 }
 
 Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<UniqueFd> folders,
@@ -387,7 +390,10 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
                          [&, ids, index] { return make_groups(id, request, ids, index); });
     slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
     TRY(need_image());
-    return launch_in(slot, groups, id, request, folders, std::move(end));
+    TRY(make_places(request));
+    auto made = launch_in(slot, groups, id, request, folders, std::move(end));
+    if (!made && !request.resume) remove_places(request.id);
+    return made;
   };
   auto launched = attempt();
   if (launched) return launched;
@@ -395,9 +401,11 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
   return std::unexpected(launched.error().within("start sandbox"));
 }
 
-Result<void> NativeTier::destroy(Sandbox sandbox) {
+Result<void> NativeTier::destroy(Sandbox sandbox, Files files) {
+  const std::string id = sandbox.id().str();
   Slot slot = TRY(sandbox.destroy());
   if (guardian_) guardian_->dismiss();
+  if (files == Files::Remove) remove_places(id);
   supply_.take_back(std::move(slot));
   return {};
 }

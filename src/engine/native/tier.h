@@ -3,6 +3,7 @@
 // to execve, is child.cc and obeys its own rules.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,14 +15,17 @@
 #include "engine/gate.h"
 #include "engine/host/features.h"
 #include "engine/launch_request.h"
+#include "engine/layers.h"
 #include "engine/native/child.h"
 #include "engine/native/groups.h"
 #include "engine/native/guardian.h"
 #include "engine/native/head_start.h"
+#include "engine/native/pool.h"
 #include "engine/native/rootfs.h"
 #include "engine/native/sandbox.h"
 #include "engine/native/stage.h"
 #include "engine/native/supply.h"
+#include "guest/protocol/protocol.h"
 
 namespace caisson::engine::native {
 
@@ -30,11 +34,13 @@ struct TierOptions {
   std::string state_dir;
   Lifetime lifetime = Lifetime::OneShot;
   std::unique_ptr<HeadStart> head_start;  // of a single run
+  std::uint64_t pool_bytes = 0;           // of a store that is yet to be made; 0: see Pool
 };
 
 // The host image as one launcher uses it.
 struct HostImage {
   std::string skeleton;  // below the state directory
+  std::string seam;      // the same
   std::vector<std::string> system_folders;
 };
 
@@ -64,7 +70,21 @@ class NativeTier {
                                      const std::vector<UniqueFd>& folders);
   [[nodiscard]] Result<Launched> launch(const LaunchRequest& request, std::vector<UniqueFd> folders,
                                         GuestEnd end = {});
-  [[nodiscard]] Result<void> destroy(Sandbox sandbox);
+  enum class Files : std::uint8_t { Remove, Keep };
+  [[nodiscard]] Result<void> destroy(Sandbox sandbox, Files files = Files::Remove);
+
+  // --- file state, in tier_layers.cc. `request` is the sandbox's own as it stands, and is changed
+  // with it. The store is made when it is first needed.
+  [[nodiscard]] Result<Pool*> pool();
+  [[nodiscard]] Result<Sealed> seal(Sandbox& sandbox, LaunchRequest& request,
+                                    const std::string& layer);
+  [[nodiscard]] Result<void> restack(Sandbox& sandbox, LaunchRequest& request,
+                                     const LayerStack& stack);
+  // What a living sandbox has written, for another one of the slot `slot` to read.
+  using UpperOf = std::function<Result<UniqueFd>(const std::string& id, const Slot& slot)>;
+  void set_uppers(UpperOf upper_of) { upper_of_ = std::move(upper_of); }
+  [[nodiscard]] Result<UniqueFd> upper_of(const Sandbox& sandbox, const LaunchRequest& request,
+                                          const Slot& slot);
   // Somebody takes the sandbox of this single run away when this process has ended.
   [[nodiscard]] bool guarded() const noexcept { return guardian_ && guardian_->on_duty(); }
   // Takes away what killed launchers left, as far as their last processes have let go of it.
@@ -87,6 +107,9 @@ class NativeTier {
   [[nodiscard]] bool trimmed() const noexcept {
     return options_.lifetime == Lifetime::Service || stage_.needed();
   }
+  [[nodiscard]] bool enters_root() const noexcept {
+    return Supply::empty_mounts(host()) || trimmed();
+  }
 
   [[nodiscard]] Result<void> open_state();
   [[nodiscard]] Result<void> need_image();
@@ -98,9 +121,21 @@ class NativeTier {
   [[nodiscard]] Result<Launched> launch_in(Slot& slot, PendingGroups& pending, const SandboxId& id,
                                            const LaunchRequest& request,
                                            const std::vector<UniqueFd>& folders, GuestEnd end);
-  [[nodiscard]] Result<void> send_config(int control, const LaunchRequest& request,
-                                         const Slot& slot, const Nonce& nonce, bool groups,
-                                         bool oom);
+  struct ConfigFlags {
+    bool groups = false;
+    bool oom = false;
+  };
+  [[nodiscard]] Result<void> send_config(wire::ControlKind kind, int control,
+                                         const LaunchRequest& request, const Slot& slot,
+                                         const Nonce& nonce, ConfigFlags flags);
+  [[nodiscard]] RootfsSources rootfs_sources();
+  [[nodiscard]] Result<int> program(Program program);
+  [[nodiscard]] Result<void> make_places(const LaunchRequest& request);
+  void remove_places(const std::string& id);
+  [[nodiscard]] Result<void> swap_stack(Sandbox& sandbox, LaunchRequest& request,
+                                        const LayerStack& stack);
+  [[nodiscard]] Result<Sealed> seal_stacked(Sandbox& sandbox, LaunchRequest& request,
+                                            const std::string& layer);
   [[nodiscard]] ChildPlan child_plan(const LaunchRequest& request, const Slot& slot) const;
   [[nodiscard]] Result<sys::Child> clone_child(ChildPlan& plan);
 
@@ -114,6 +149,9 @@ class NativeTier {
   std::optional<HostImage> image_;
   UniqueFd devices_;  // what every /dev is a copy of
   std::optional<HostParts> parts_;
+  std::optional<Pool> pool_;
+  UniqueFd layer_program_;
+  UpperOf upper_of_;
   UniqueFd home_mounts_;  // of a service: the namespace that callers' folders belong to
   UniqueFd own_mounts_;
   std::map<seccomp::Profile, seccomp::Filter> filters_;

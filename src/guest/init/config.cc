@@ -36,18 +36,30 @@ bool keep_filter(Config& config, wire::Bytes filter) {
   return true;
 }
 
+// What is behind the root is nobody's to see: closed before there is a tenant, by the ruleset that
+// takes its number.
+StartFailure enter_base(const Config& config) {
+  const bool sockets = config.has(wire::kConfigScopeSockets);
+  if (config.has(wire::kConfigBase)) return enter_scopes(sockets, wire::kFdBase);
+  const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return {errno, Step::Landlock};
+  const StartFailure scoped = enter_scopes(sockets, root);
+  close(root);
+  return scoped;
+}
+
 StartFailure apply(Config& config, const wire::ConfigView& view) {
   config.wire = view.config;
   config.own_uid = getuid();
   if (!keep_filter(config, view.filter)) return {E2BIG, Step::Limit};
   // Tenants are nested in this domain, so all of them share one scope and none reaches out of it.
   if (config.has(wire::kConfigLandlock)) {
-    const StartFailure scoped = enter_scopes(config.has(wire::kConfigScopeSockets));
+    const StartFailure scoped = enter_base(config);
     if (!scoped.ok()) return scoped;
     const StartFailure built = build_ruleset(view.rules, view.config.rule_count);
     if (!built.ok()) return built;
     config.landlock = true;
-  } else if (config.has(wire::kConfigScopeSockets)) {
+  } else if (config.has(wire::kConfigScopeSockets) || config.has(wire::kConfigBase)) {
     return {EINVAL, Step::Landlock};
   }
   const long limited = limit_self(config);
@@ -59,9 +71,8 @@ StartFailure apply(Config& config, const wire::ConfigView& view) {
   return {};
 }
 
-}  // namespace
-
-StartFailure read_config(Config& config) {
+// Reads one message that holds a configuration, and does with it what its kind says.
+StartFailure take_message(Config& config, wire::ControlKind wanted) {
   uint8_t* message = map_unshared(wire::kControlMax);
   if (message == nullptr) return {ENOMEM, Step::Request};
   const ssize_t got = recv(wire::kFdControl, message, wire::kControlMax, MSG_TRUNC);
@@ -72,11 +83,24 @@ StartFailure read_config(Config& config) {
     wire::ConfigView view;
     const wire::Check check =
         wire::parse_config(wire::Bytes{message, static_cast<size_t>(got)}, view);
-    if (check == wire::Check::Ok) result = apply(config, view);
+    if (check == wire::Check::Ok && view.kind == wanted) {
+      result = wanted == wire::ControlKind::Config
+                   ? apply(config, view)
+                   : build_ruleset(view.rules, view.config.rule_count);
+    }
     if (check == wire::Check::TooMuch) result = {E2BIG, Step::Limit};
   }
   unmap(message, wire::kControlMax);
   return result;
+}
+
+}  // namespace
+
+StartFailure read_config(Config& config) { return take_message(config, wire::ControlKind::Config); }
+
+StartFailure read_rules(Config& config) {
+  if (!config.landlock) return {EINVAL, Step::Landlock};
+  return take_message(config, wire::ControlKind::Rules);
 }
 
 }  // namespace caisson::init

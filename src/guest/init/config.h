@@ -11,7 +11,7 @@ namespace caisson::init {
 
 // Descriptors that a child keeps until its exec sit at fixed numbers, so that one close_range ends
 // all others.
-constexpr int kFdRuleset = 7;
+constexpr int kFdRuleset = wire::kFdBase;  // which is needed once, before
 constexpr int kFdReport = 8;
 constexpr int kFdFirstFree = 9;
 
@@ -35,8 +35,12 @@ struct Config {
 // tenants' ruleset.
 StartFailure read_config(Config& config);
 
+// Reads a message of kind Rules, which is there: the rules of tenants that start from now on.
+StartFailure read_rules(Config& config);
+
 // landlock.cc
-StartFailure enter_scopes(bool sockets);
+// `base`: the folder below which everything lies, now and later.
+StartFailure enter_scopes(bool sockets, int base);
 StartFailure build_ruleset(wire::Bytes rules, uint32_t count);
 
 }  // namespace caisson::init

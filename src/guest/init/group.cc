@@ -139,6 +139,13 @@ bool GroupPool::kill(int group) {
   return killed;
 }
 
+// Those of whose process nobody speaks any more, too.
+void GroupPool::kill_all() {
+  for (int i = 0; i < used_max_; ++i) {
+    if (at(i).state == State::Used || at(i).state == State::Lingering) kill(i);
+  }
+}
+
 int GroupPool::signal(int group, int number) {
   int fd = openat(at(group).directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;

@@ -26,7 +26,8 @@ class GroupPool {
   [[nodiscard]] int directory(int group) const { return at(group).directory; }
   [[nodiscard]] int events(int group) const { return at(group).events; }
   bool populated(int group);
-  bool kill(int group);                      // everything in it, at once
+  bool kill(int group);
+  void kill_all();                           // everything in it, at once
   int signal(int group, int number);         // each process in it; how many there were
   [[nodiscard]] uint64_t cpu_us(int group);  // used since acquire()
 

@@ -33,7 +33,6 @@ constexpr uint64_t kScopeAbstractSocket = 1U << 0;  // ABI 6
 constexpr uint64_t kScopeSignal = 1U << 1;
 constexpr long kAbiOfScopes = 6;
 constexpr uint32_t kQueryVersion = 1;
-constexpr uint8_t kRoot[] = {'/'};
 
 struct RulesetAttributes {
   uint64_t handled_files;
@@ -94,7 +93,7 @@ StartFailure add_rule(int ruleset, uint64_t handled, Access access, wire::Bytes 
 
 }  // namespace
 
-StartFailure enter_scopes(bool sockets) {
+StartFailure enter_scopes(bool sockets, int base) {
   const long version = abi();
   if (version < 1) return {ENOSYS, Step::Landlock};
   // Older kernels have no scopes. Signals then stay inside by the pid namespace alone, which the
@@ -109,7 +108,10 @@ StartFailure enter_scopes(bool sockets) {
   const long made = landlock_create_ruleset(&attributes, sizeof(attributes), 0);
   if (made < 0) return {static_cast<int>(-made), Step::Landlock};
   const int ruleset = static_cast<int>(made);
-  StartFailure result = add_rule(ruleset, kRefer, Access::Write, wire::Bytes{kRoot, 1});
+  StartFailure result;
+  const PathBeneath everything{kRefer, base};
+  const long added = landlock_add_path(ruleset, &everything);
+  if (added < 0) result = {static_cast<int>(-added), Step::Landlock};
   if (result.ok()) {
     const long entered = landlock_restrict_self(ruleset);
     if (entered < 0) result = {static_cast<int>(-entered), Step::Landlock};

@@ -115,6 +115,13 @@ void peer_left(Init& init) {
 
 void on_control(Init& init) {
   wire::ControlHeader header{};
+  const ssize_t seen = recv(wire::kFdControl, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
+  if (seen == sizeof(header) && header.kind == static_cast<uint32_t>(wire::ControlKind::Rules)) {
+    // A sandbox whose tenants would run by the rules of another root is none.
+    const StartFailure read = read_rules(init.config);
+    if (!read.ok()) give_up(read);
+    return;
+  }
   int fd = -1;
   const ssize_t got = receive_with_descriptor(wire::kFdControl, &header, sizeof(header), fd);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -122,6 +129,10 @@ void on_control(Init& init) {
   const bool whole = got == sizeof(header) && header.version == wire::kVersion;
   const auto kind = static_cast<wire::ControlKind>(header.kind);
   if (whole && kind == wire::ControlKind::Shutdown) end_sandbox(init);
+  if (whole && kind == wire::ControlKind::EndProcesses) {
+    init.processes.kill_all();
+    init.operations.end_all();
+  }
   if (whole && kind == wire::ControlKind::Attach && fd >= 0 && is_socket(fd)) {
     peer_left(init);
     init.link.attach(fd, init.config.wire.nonce);

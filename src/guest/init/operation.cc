@@ -265,6 +265,12 @@ void OperationTable::on_deadlines(uint64_t now) {
   }
 }
 
+void OperationTable::end_all() {
+  for (Operation& operation : operations_) {
+    if (operation.used && !operation.answered && !operation.cancelled) stop(operation);
+  }
+}
+
 void OperationTable::peer_left() {
   for (Operation& operation : operations_) {
     if (!operation.used) continue;

@@ -64,6 +64,7 @@ class OperationTable {
   void on_deadlines(uint64_t now);
   [[nodiscard]] uint64_t next_deadline() const;
   void peer_left();
+  void end_all();
   void pump();  // moves what had to wait for room
 
  private:

@@ -200,10 +200,6 @@ void ProcessTable::release(Process& process) {
   process.life = held ? Life::Draining : Life::Free;
 }
 
-void ProcessTable::kill_all() {
-  for (uint32_t i = 0; i < used_; ++i) {
-    if (processes_[i].group != GroupPool::kNone) groups_.kill(processes_[i].group);
-  }
-}
+void ProcessTable::kill_all() { groups_.kill_all(); }
 
 }  // namespace caisson::init

@@ -10,7 +10,7 @@ constexpr uint32_t kStartFlagsAll = kStartPty | kStartStdin | kStartMergeError |
 constexpr uint32_t kOpFlagsAll =
     kOpParents | kOpRecursive | kOpReplace | kOpNoFollow | kOpExclusive | kOpSocket;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
-                                     kConfigOom | kConfigSingleId | kConfigRaiseOomScore;
+                                     kConfigOom | kConfigSingleId | kConfigRaiseOomScore | kConfigBase;
 constexpr uint32_t kPingMax = 64;
 constexpr uint32_t kNoId = 0xffffffffU;  // (uid_t)-1 means "leave as it is" to the kernel
 constexpr uint32_t kFilterMax = 4096;    // BPF_MAXINSNS
@@ -175,7 +175,10 @@ Check parse_config(Bytes message, ConfigView& out) {
   Reader reader(message);
   ControlHeader header{};
   if (!reader.take(header) || header.version != kVersion) return Check::Malformed;
-  if (header.kind != static_cast<uint32_t>(ControlKind::Config)) return Check::Malformed;
+  if (header.kind != static_cast<uint32_t>(ControlKind::Config) &&
+      header.kind != static_cast<uint32_t>(ControlKind::Rules))
+    return Check::Malformed;
+  out.kind = static_cast<ControlKind>(header.kind);
   if (!reader.take(out.config) || (out.config.flags & ~kConfigFlagsAll) != 0)
     return Check::Malformed;
   if (out.config.filter_count > kFilterMax || out.config.rule_count > kRulesMax)

@@ -85,6 +85,7 @@ struct OpView {
 [[nodiscard]] Check parse_op(Bytes payload, OpView& out);
 
 struct ConfigView {
+  ControlKind kind{};  // Config or Rules
   InitConfig config;
   Bytes filter;  // config.filter_count × 8
   Bytes rules;   // config.rule_count × (LandlockRule, path), each checked

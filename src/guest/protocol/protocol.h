@@ -6,8 +6,8 @@
 //
 //   kFdControl  SOCK_SEQPACKET to the launcher, for life. First message: InitConfig. Later: Attach
 //   (with the end of a
-//               new SOCK_STREAM as SCM_RIGHTS) and Shutdown. When it closes, the launcher is gone
-//               and init ends the sandbox. init writes at most one message: ControlFailed.
+//               new SOCK_STREAM as SCM_RIGHTS), Rules, EndProcesses and Shutdown. When it closes, the launcher is
+//               gone and init ends the sandbox. init writes at most one message: ControlFailed.
 //   kFdStream   SOCK_STREAM to whoever drives the sandbox. Frames in both directions, described
 //   below. A new Attach
 //               replaces it; what was half read or half written is forgotten and init starts with
@@ -64,6 +64,9 @@ constexpr int kFdStream = 4;
 constexpr int kFdCgroup = 5;  // directory of the sandbox's v2 group; absent where the tier has none
 constexpr int kFdOom =
     6;  // memory.events (v2) or memory.oom_control (v1), readable; absent without a memory limit
+// What lies behind the root, where there is something (kConfigBase): the rule of the scopes' domain
+// hangs there, because the root may become another one. init closes it before the first tenant.
+constexpr int kFdBase = 7;
 
 constexpr uint32_t kPayloadMax = 256 * 1024;  // of one frame
 constexpr uint32_t kDataMax = 32 * 1024;      // bytes of data in one Data frame that init sends
@@ -367,7 +370,14 @@ struct ResetBody {
 
 // ----------------------------------------------------------------------------------- control
 
-enum class ControlKind : uint32_t { Config = 1, Attach = 2, Shutdown = 3, Failed = 64 };
+enum class ControlKind : uint32_t {
+  Config = 1,
+  Attach = 2,
+  Shutdown = 3,
+  Rules = 4,  // as Config, of which init takes the rules alone: the root is another one now
+  EndProcesses = 5,  // kill whatever was started for anybody
+  Failed = 64
+};
 
 struct ControlHeader {
   uint32_t version;
@@ -380,6 +390,7 @@ enum ConfigFlags : uint32_t {
   kConfigGroups = 1U << 2,         // kFdCgroup is there
   kConfigOom = 1U << 3,            // kFdOom is there
   kConfigSingleId = 1U << 4,       // rootless with one id: no setgroups, no change of ids
+  kConfigBase = 1U << 6,           // kFdBase is there
   kConfigRaiseOomScore = 1U << 5,  // tenants get oom_score_adj 500, so that init is never the first
 };
 

@@ -129,7 +129,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 47> kKeys = {{
+constexpr std::array<SettingKey, 53> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -255,6 +255,20 @@ constexpr std::array<SettingKey, 47> kKeys = {{
      CAISSON_SETTING(read_prices(node, path), egress.prices, print_prices(value))},
     {"egress.budgets", Reload::Restart, '\0',
      CAISSON_SETTING(read_budgets(node, path), egress.budgets, print_budgets(value))},
+    {"images.mirrors", Reload::Restart, '\0',
+     CAISSON_SETTING(read_mirrors(node, path), images.mirrors, print_mirrors(value))},
+    {"images.insecure", Reload::Restart, ',',
+     CAISSON_SETTING(read_registries(node, path), images.insecure, print_list(value, 4))},
+    {"images.credentials_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), images.credentials_file,
+                     print_text(value))},
+    {"images.allow_private", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), images.allow_private, std::string(word(value)))},
+    {"images.pull_on_create", Reload::Live, '\0',
+     CAISSON_SETTING(read_truth(node, path), images.pull_on_create, std::string(word(value)))},
+    {"images.layer_bytes_max", Reload::Live, '\0',
+     CAISSON_SETTING(read_whole(node, path, kLayerBytesMin, kLayerBytesMost),
+                     images.layer_bytes_max, fmt::to_string(value))},
 }};
 
 #undef CAISSON_SETTING

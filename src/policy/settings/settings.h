@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "policy/settings/egress_settings.h"
+#include "policy/settings/image_settings.h"
 #include "policy/settings/listen_address.h"
 
 namespace caisson::policy {
@@ -149,6 +150,7 @@ struct Settings {
   LoggingSettings logging;
   AuthSettings auth;
   EgressSettings egress;
+  ImageSettings images;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

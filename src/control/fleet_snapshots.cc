@@ -1,0 +1,316 @@
+// Snapshots: taking, keeping, finding and removing them.
+//
+// The row of a snapshot is durable before anybody hears of it. Between the seal and the row a
+// server may die: then the launcher still knows on which stack a living sandbox stands, and what it
+// does not stand on was promised to nobody. Only a persistent sandbox can lose its launcher in that
+// moment and be started again, so for these a row that says "making" is durable before the seal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/id.h"
+#include "control/fleet_impl.h"
+#include "control/sandbox_spec.h"
+#include "control/shield.h"
+#include "control/text.h"
+
+namespace caisson::control {
+namespace {
+
+std::unexpected<Error> no_snapshot(std::string_view what) {
+  return failure(Errc::NotFound, fmt::format("snapshot '{}' does not exist", cut_text(what, 64)));
+}
+
+SnapshotRecord draft(const Sandbox& sandbox, std::string id, const std::string& layer,
+                     const std::string& boot) {
+  SnapshotRecord out;
+  out.id = std::move(id);
+  out.tenant = sandbox.tenant;
+  out.sandbox = sandbox.id;
+  out.parent = sandbox.kept.head;
+  out.image = sandbox.kept.image;
+  out.defaults = sandbox.kept.defaults;
+  out.stack = sandbox.kept.stack;
+  out.stack.layers.insert(out.stack.layers.begin(), layer);
+  out.base_layers = sandbox.kept.base_layers;
+  out.making = true;
+  out.created = store::wall_now();
+  out.boot = boot;
+  return out;
+}
+
+}  // namespace
+
+store::FileRecord FleetImpl::sealed_row(const SnapshotRecord& record) const {
+  return files_.seal->seal(record.key(), record.created, to_json(record));
+}
+
+Result<void> FleetImpl::may_seal(const Sandbox& sandbox) const {
+  if (sandbox.state == State::Ended) return std::unexpected(explain(sandbox, Error{}));
+  if (sandbox.state == State::Stopped) return std::unexpected(awake(sandbox).error());
+  if (files_.snapshots.count(sandbox.tenant) >= kSnapshotsMax)
+    return failure(Errc::Exhausted,
+                   fmt::format("{} snapshots are there; remove one first", kSnapshotsMax));
+  if (sandbox.kept.stack.layers.size() >= engine::kLayersMax)
+    return failure(Errc::Busy,
+                   "its stack has as many layers as it may have; they become one as soon as "
+                   "nothing runs in it: let its processes end, and try again");
+  return {};
+}
+
+awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish wish,
+                                                  Audited* audit) {
+  if (const auto looked = co_await look(); !looked) co_return std::unexpected(looked.error());
+  if (const auto may = may_seal(*sandbox); !may) co_return std::unexpected(may.error());
+  const auto layer = SandboxId::random();
+  const auto id = SandboxId::random();
+  if (!layer || !id) co_return std::unexpected(layer ? id.error() : layer.error());
+  SnapshotRecord made = draft(*sandbox, id->str(), layer->str(), files_.boot);
+  files_.latest = made.created = std::max(made.created, files_.latest + 1);
+  made.name = wish.named.name;
+  made.labels = std::move(wish.named.labels);
+  made.checkpoint = wish.checkpoint;
+  made.hidden = wish.hidden;
+  files_.snapshots.put(made);  // its layers are in use from here on
+  Result<engine::Sealed> sealed;
+  if (sandbox->kept.persistent) {
+    store::Store::Batch intent;
+    intent.files.push_back(sealed_row(made));
+    if (const auto written = co_await record(std::move(intent)); !written)
+      sealed = std::unexpected(written.error());
+  }
+  if (sealed) sealed = co_await seal_or_copy(sandbox, layer->str(), wish.copy);
+  if (!sealed) {
+    files_.snapshots.remove(made.id);
+    store::Store::Batch undone;
+    undone.forgotten_files.push_back(made.key());
+    if (sandbox->kept.persistent) post(std::move(undone));
+    co_return std::unexpected(sealed.error());
+  }
+  files_.layers.insert(layer->str());
+  made.making = false;
+  made.kind = sealed->kind;
+  made.bytes = sealed->bytes;
+  co_return co_await keep_sealed(std::move(sandbox), std::move(made), audit);
+}
+
+awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
+                                                         Audited* audit) {
+  const std::string head = std::exchange(sandbox->kept.head, made.id);
+  // The writable layer itself has become the sealed one; by the other ways it stays as it is.
+  if (made.kind == engine::SnapshotKind::Stacked) sandbox->kept.stack = made.stack;
+  store::Store::Batch batch;
+  batch.files.push_back(sealed_row(made));
+  if (sandbox->state != State::Ended) batch.sandboxes.push_back(stored(*sandbox));
+  if (audit != nullptr) {
+    audit->detail["snapshot"] = made.id;
+    audit->detail["kind"] = engine::to_string(made.kind);
+    audit->judge(nullptr);
+    batch.audit.push_back(audit->row);
+  }
+  Result<void> written;
+  if (made.checkpoint) {
+    post(std::move(batch));  // the row of the call itself comes behind it, and is waited for
+  } else {
+    written = co_await record(std::move(batch));
+  }
+  if (audit != nullptr) audit->written();
+  if (!written) {
+    files_.snapshots.remove(made.id);
+    if (sandbox->kept.head == made.id) sandbox->kept.head = head;
+    tidy_soon();
+    co_return std::unexpected(written.error());
+  }
+  files_.snapshots.put(made);
+  sync_soon();
+  flatten_soon(sandbox);
+  co_return made;
+}
+
+awaitable<Result<engine::Sealed>> FleetImpl::seal_or_copy(SandboxPtr sandbox, std::string layer,
+                                                          bool copy) {
+  Result<engine::Sealed> sealed = failure(Errc::Busy, "its files are in memory");
+  if (sandbox->kept.storage == engine::Storage::Disk) {
+    sealed = co_await launcher_->seal(sandbox->id, layer);
+    if (sealed || sealed.error().code != Errc::Busy || !copy) co_return sealed;
+  }
+  co_return co_await copy_files(std::move(sandbox), std::move(layer));
+}
+
+// Its processes stand still for as long as it takes, and go on whatever came of it.
+awaitable<Result<engine::Sealed>> FleetImpl::copy_files(SandboxPtr sandbox, std::string layer) {
+  const bool frozen = sandbox->state == State::Paused;
+  if (!frozen) {
+    const auto froze = co_await launcher_->freeze(sandbox->id);
+    if (!froze) co_return std::unexpected(froze.error());
+  }
+  const std::string root = wire::kLayerRoot;
+  LayerJob job;
+  job.kind = wire::JobKind::Flatten;
+  job.layers = 1;
+  job.bytes_max = kCopyBytesMax;
+  job.entries_max = kCopyFilesMax;
+  job.layer = layer;
+  engine::StoreMount upper;
+  upper.kind = engine::StoreMount::Kind::Upper;
+  upper.at = root + "/in/0";
+  upper.name = sandbox->id;
+  engine::StoreMount target;
+  target.kind = engine::StoreMount::Kind::Target;
+  target.at = root + "/out";
+  target.bytes_max = 2 * kCopyBytesMax;  // what the files weigh, and their folders
+  job.mounts = {std::move(upper), std::move(target)};
+  auto copied = co_await files_.works.run(std::move(job));
+  if (!frozen) {
+    const auto thawed = co_await launcher_->thaw(sandbox->id);
+    if (!thawed && copied) copied = std::unexpected(thawed.error());
+  }
+  if (!copied && (copied.error().code == Errc::TooLarge || copied.error().code == Errc::Exhausted))
+    co_return failure(Errc::Busy,
+                      fmt::format("its files are too many to be copied while its processes stand "
+                                  "still ({} MiB, {} files at most); create the sandbox with "
+                                  "storage: disk, or let its processes end first",
+                                  kCopyBytesMax >> 20U, kCopyFilesMax));
+  if (!copied) co_return std::unexpected(copied.error());
+  co_return engine::Sealed{engine::SnapshotKind::Copied, copied->bytes};
+}
+
+awaitable<Result<SnapshotView>> FleetImpl::snapshot(const Caller& caller, std::string id,
+                                                    SnapshotWish wish) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) co_return std::unexpected(sandbox.error());
+  co_return co_await shielded(executor_, snapshot_now(caller, *sandbox, std::move(wish)));
+}
+
+awaitable<Result<SnapshotView>> FleetImpl::snapshot_now(Caller caller, SandboxPtr kept,
+                                                        SnapshotWish wish) {
+  const Use sandbox(std::move(kept));
+  Audited audit(*this, row(caller, "snapshot.create", sandbox->id, wish.name));
+  const auto refuse = [](const Error& error) -> Result<SnapshotView> {
+    return std::unexpected(error);
+  };
+  auto works = co_await store_works(audit);
+  if (!works) co_return refuse(works.error());
+  if (const auto good = check_name_and_labels(wish.name, wish.labels); !good)
+    co_return co_await settle(audit, refuse(good.error()));
+  auto turn = co_await sandbox->files->take();
+  if (!turn) co_return co_await settle(audit, refuse(turn.error()));
+  if (!wish.name.empty() && files_.snapshots.named(caller.tenant, wish.name))
+    co_return co_await settle(
+        audit, refuse(Error{Errc::AlreadyExists,
+                            "name: a snapshot '" + wish.name + "' is there already", 0, "name"}));
+  SealWish want;
+  want.named = std::move(wish);
+  const auto made = co_await seal(sandbox.ptr(), std::move(want), &audit);
+  if (!made && audit.settled()) co_return refuse(made.error());
+  if (!made) co_return co_await settle(audit, refuse(explain(*sandbox, made.error())));
+  events_.add("snapshot.created", made->tenant, made->sandbox,
+              {{"snapshot", made->id}, {"name", made->name}});
+  co_return snapshot_view(*made);
+}
+
+std::vector<SnapshotView> FleetImpl::snapshots(const Caller& caller,
+                                               std::optional<std::string> sandbox) {
+  return files_.snapshots.list(caller.tenant, sandbox);
+}
+
+Result<SnapshotView> FleetImpl::get_snapshot(const Caller& caller, std::string_view snapshot) {
+  const SnapshotRecord* found = files_.snapshots.find(caller.tenant, snapshot);
+  if (found == nullptr) return no_snapshot(snapshot);
+  return snapshot_view(*found);
+}
+
+Result<SnapshotRecord> FleetImpl::usable_snapshot(const Caller& caller,
+                                                  std::string_view what) const {
+  const SnapshotRecord* found = files_.snapshots.find(caller.tenant, what);
+  if (found == nullptr) return no_snapshot(what);
+  if (found->broken)
+    return failure(Errc::Gone, fmt::format("snapshot '{}': a layer of it is missing; it cannot be "
+                                           "used any more",
+                                           cut_text(what, 64)));
+  return *found;
+}
+
+awaitable<Result<void>> FleetImpl::remove_snapshot(const Caller& caller, std::string snapshot) {
+  const SnapshotRecord* found = files_.snapshots.find(caller.tenant, snapshot);
+  if (found == nullptr) co_return no_snapshot(snapshot);
+  co_return co_await shielded(executor_, remove_snapshot_now(caller, found->id));
+}
+
+awaitable<Result<void>> FleetImpl::remove_snapshot_now(Caller caller, std::string id) {
+  Audited audit(*this, row(caller, "snapshot.remove", "", id));
+  auto works = co_await store_works(audit);
+  if (!works) co_return std::unexpected(works.error());
+  const SnapshotRecord* found = files_.snapshots.find(caller.tenant, id);
+  if (found == nullptr) co_return co_await settle(audit, Result<void>(no_snapshot(id)));
+  audit.row.sandbox = found->sandbox;
+  const SnapshotRecord before = *found;
+  audit.judge(nullptr);
+  store::Store::Batch batch;
+  batch.audit.push_back(audit.row);
+  forget_snapshots({id}, batch);
+  auto written = co_await record(std::move(batch));
+  audit.written();
+  if (!written) {
+    files_.snapshots.put(before);  // it is still there; who came from it comes from its parent
+    co_return std::unexpected(written.error());
+  }
+  events_.add("snapshot.removed", before.tenant, before.sandbox, {{"snapshot", id}});
+  tidy_soon();
+  co_return Result<void>();
+}
+
+// Out of the tree; what stood on one stands on its parent.
+void FleetImpl::forget_snapshots(const std::vector<std::string>& ids, store::Store::Batch& batch) {
+  for (const std::string& id : ids) {
+    const SnapshotRecord* found = files_.snapshots.find(id);
+    if (found == nullptr) continue;
+    const std::string parent = found->parent;
+    batch.forgotten_files.push_back(found->key());
+    for (const SnapshotRecord& child : files_.snapshots.remove(id))
+      batch.files.push_back(sealed_row(child));
+    for (const auto& [other, sandbox] : living_) {
+      if (sandbox->kept.head != id) continue;
+      sandbox->kept.head = parent;
+      batch.sandboxes.push_back(stored(*sandbox));
+    }
+  }
+  // A child that goes in the same breath is forgotten and not written again.
+  std::erase_if(batch.files, [&](const store::FileRecord& one) {
+    return std::ranges::find(batch.forgotten_files, one.key) != batch.forgotten_files.end();
+  });
+}
+
+void FleetImpl::sync_soon() {
+  if (files_.syncing || stopping_) return;
+  files_.syncing = true;
+  boost::asio::co_spawn(executor_, sync_all(), boost::asio::detached);
+}
+
+// One sync makes everything durable that was sealed before it.
+awaitable<void> FleetImpl::sync_all() {
+  const std::weak_ptr<FleetImpl*> alive = alive_;
+  for (;;) {
+    std::vector<std::string> waiting;
+    for (const auto& [id, record] : files_.snapshots.all()) {
+      if (!record.durable && !record.making) waiting.push_back(id);
+    }
+    if (waiting.empty() || stopping_) break;
+    const auto synced = co_await launcher_->sync_store();
+    if (alive.expired()) co_return;
+    if (!synced) break;  // the next snapshot tries again
+    store::Store::Batch batch;
+    for (const std::string& id : waiting) {
+      SnapshotRecord* record = files_.snapshots.find(id);
+      if (record == nullptr) continue;
+      record->durable = true;
+      batch.files.push_back(sealed_row(*record));
+    }
+    if (!batch.files.empty()) post(std::move(batch));
+  }
+  files_.syncing = false;
+}
+
+}  // namespace caisson::control

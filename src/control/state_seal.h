@@ -1,0 +1,32 @@
+// control/state_seal.h — the records of file state are authenticated: one that somebody wrote or
+// changed behind our back is found before it is used, and so is one that was moved to another
+// tenant, kind or name.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "store/store.h"
+
+namespace caisson::control {
+
+class StateSeal {
+ public:
+  // The key's file is made when it is missing. An empty path: a key of this process alone, for a
+  // server whose records go with it.
+  [[nodiscard]] static Result<StateSeal> open(const std::string& path);
+
+  [[nodiscard]] store::FileRecord seal(store::FileKey key, store::WallTime created,
+                                       const boost::json::object& body) const;
+  // Denied when it is not ours.
+  [[nodiscard]] Result<boost::json::object> unseal(const store::FileRecord& record) const;
+
+ private:
+  explicit StateSeal(std::string key) : key_(std::move(key)) {}
+  [[nodiscard]] std::string mac(const store::FileKey& key, std::string_view body) const;
+  std::string key_;
+};
+
+}  // namespace caisson::control

@@ -1,0 +1,169 @@
+// The part of the core that keeps file state: layers, seals, stacks, volumes.
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/launcher/core.h"
+#include "sys/file.h"
+#include "sys/process.h"
+#include "sys/raw.h"
+
+namespace caisson::engine {
+namespace {
+
+using native::Pool;
+
+constexpr seconds kEndWait{2};
+constexpr milliseconds kLookAgain{1};
+constexpr std::uint64_t kVolumeBytesMin = 1ULL << 20U;
+
+const char* folder_of(StoreEntry::Kind kind) {
+  switch (kind) {
+    case StoreEntry::Kind::Layer:
+      return Pool::kLayers;
+    case StoreEntry::Kind::Upper:
+      return Pool::kUppers;
+    case StoreEntry::Kind::Volume:
+      return Pool::kVolumes;
+  }
+  return Pool::kLayers;
+}
+
+bool has(const LayerStack& stack, const std::string& layer) {
+  return std::ranges::find(stack.layers, layer) != stack.layers.end();
+}
+
+}  // namespace
+
+Result<PoolFacts> LauncherCore::pool() { return TRY(tier_->pool())->facts(); }
+
+Result<Sealed> LauncherCore::seal(const std::string& id, const std::string& layer) {
+  TRY(check_store_name(layer, "layer"));
+  Live* live = TRY(find(id));
+  reap(*live);
+  if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  return tier_->seal(live->sandbox, live->request, layer);
+}
+
+// init kills, because it must know which groups were; it also reaps, and until it has, the dead
+// still count.
+Result<void> LauncherCore::end_processes(Live& live) {
+  TRY(live.sandbox.end_processes());
+  const TimePoint deadline = Clock::now() + kEndWait;
+  while (TRY(live.sandbox.groups().members()).size() > 1) {
+    if (Clock::now() >= deadline)
+      return failure(Errc::Busy, "the sandbox's processes do not end");
+    (void)TRY(sys::wait_ready(live.sandbox.pidfd(), POLLIN, Clock::now() + kLookAgain));
+  }
+  return {};
+}
+
+Result<void> LauncherCore::restack(const std::string& id, const LayerStack& stack,
+                                   bool end_processes) {
+  TRY(check_stack(stack, "stack"));
+  Live* live = TRY(find(id));
+  reap(*live);
+  if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  if (stack.host != live->request.stack.host)
+    return failure(Errc::InvalidArgument, "stack: a sandbox keeps what lies below its layers");
+  if (end_processes && !live->frozen) TRY(this->end_processes(*live));
+  return tier_->restack(live->sandbox, live->request, stack);
+}
+
+Result<std::uint64_t> LauncherCore::commit_layer(const std::string& id, const std::string& layer) {
+  TRY(check_store_name(layer, "layer"));
+  Live* live = TRY(find(id));
+  Pool* store = TRY(tier_->pool());
+  const std::string made = Pool::kMaking + id;
+  if (live->request.program != Program::Layer || !store->has(made))
+    return failure(Errc::InvalidArgument, "sandbox '" + id + "' makes no layer");
+  TRY(stop(id));
+  const std::string place = Pool::kLayers + layer;
+  const auto bytes = store->bytes(made);
+  const auto named = store->rename(made, place);
+  if (!named) {
+    (void)store->remove(made);
+    if (named.error().code != Errc::AlreadyExists) return std::unexpected(named.error());
+  }
+  return bytes ? *bytes : 0;
+}
+
+bool LauncherCore::uses(const LaunchRequest& request, StoreEntry::Kind kind,
+                        const std::string& name) const {
+  if (kind == StoreEntry::Kind::Upper) return request.id == name;
+  if (kind == StoreEntry::Kind::Layer && has(request.stack, name)) return true;
+  return std::ranges::any_of(request.store_mounts, [&](const StoreMount& mount) {
+    if (kind == StoreEntry::Kind::Volume)
+      return mount.kind == StoreMount::Kind::Volume && mount.name == name;
+    return has(mount.stack, name) || (mount.kind == StoreMount::Kind::Layer && mount.name == name);
+  });
+}
+
+Result<void> LauncherCore::drop(StoreEntry::Kind kind, const std::string& name) {
+  TRY(check_store_name(name, "name"));
+  Pool* store = TRY(tier_->pool());
+  for (const auto& [id, live] : live_) {
+    if (uses(live.request, kind, name))
+      return failure(Errc::Busy, "'" + name + "' is in use by sandbox '" + id + "'");
+  }
+  // A blank is nobody's: it goes when what it stands on is to go.
+  for (auto at = blanks_.begin(); at != blanks_.end();) {
+    if (!uses(at->request, kind, name)) {
+      ++at;
+      continue;
+    }
+    if (kind == StoreEntry::Kind::Upper) return failure(Errc::Busy, "'" + name + "' is in use");
+    (void)tier_->destroy(std::move(at->launched.sandbox));
+    at = blanks_.erase(at);
+    wanted_.reset();
+  }
+  if (wanted_ && uses(*wanted_, kind, name)) wanted_.reset();
+  const std::string path = folder_of(kind) + name;
+  if (!store->has(path)) return failure(Errc::NotFound, "'" + name + "' is not in the store");
+  return store->remove(path);
+}
+
+Result<std::vector<StoreEntry>> LauncherCore::stored() {
+  const Pool* store = TRY(tier_->pool());
+  auto all = TRY(store->list());
+  std::erase_if(all, [this](const StoreEntry& entry) {
+    return entry.kind == StoreEntry::Kind::Upper &&
+           std::ranges::any_of(blanks_,
+                               [&](const Blank& blank) { return blank.request.id == entry.name; });
+  });
+  return all;
+}
+
+Result<void> LauncherCore::set_volume(const std::string& name, std::uint64_t bytes_max) {
+  TRY(check_store_name(name, "volume"));
+  if (bytes_max < kVolumeBytesMin)
+    return failure(Errc::InvalidArgument, "volume: want a limit of 1 MiB or more");
+  Pool* store = TRY(tier_->pool());
+  const std::string path = Pool::kVolumes + name;
+  if (store->has(path)) return store->limit(path, bytes_max);
+  TRY(store->make(path, bytes_max));
+  // Its users are others in each sandbox.
+  if (::fchmodat(store->root(), path.c_str(), 0777, 0) != 0)
+    return sys_failure("open the volume", errno);
+  return {};
+}
+
+Result<void> LauncherCore::sync() {
+  if (::syncfs(TRY(tier_->pool())->root()) != 0) return sys_failure("sync the store", errno);
+  return {};
+}
+
+Result<sys::Child> LauncherCore::start_sync() {
+  const int root = TRY(tier_->pool())->root();
+  const pid_t pid = ::fork();
+  if (pid < 0) return sys_failure("fork", errno);
+  if (pid == 0) ::_exit(::syncfs(root) == 0 ? 0 : 1);
+  UniqueFd pidfd(sys::raw::pidfd_open(pid));
+  if (!pidfd) return sys_failure("watch a child", errno);
+  return sys::Child::adopt(pid, TRY(sys::park(std::move(pidfd))));
+}
+
+}  // namespace caisson::engine

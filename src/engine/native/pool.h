@@ -1,0 +1,71 @@
+// engine/native/pool.h — where layers, writable layers and volumes lie on disk, and what the file
+// system below them can do.
+//
+// A btrfs is best: a folder can then be limited, copied and removed as a whole in a moment. The
+// state directory's own is taken where its bytes are counted already; else one in a file, mounted
+// in the launcher's mount namespace alone, whose space is taken from the host's disk at once, so
+// that a full host never meets a half-written layer. Without btrfs there are plain folders, and
+// what needs limits or live snapshots is refused.
+//
+// Names are judged before they come here. Everything inside belongs to the store range.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "engine/layers.h"
+#include "sys/process.h"
+
+namespace caisson::engine::native {
+
+inline constexpr std::size_t kPoolEntriesMax = 200'000;
+
+class Pool {
+ public:
+  struct Options {
+    std::uint64_t bytes = 0;  // of a new file; 0: a quarter of what is free, 32 GiB at most
+    int home_mounts = -1;     // where the host's devices and programs are
+    int own_mounts = -1;
+  };
+  static constexpr const char* kLayers = "layers/";
+  static constexpr const char* kUppers = "sandboxes/";
+  static constexpr const char* kVolumes = "volumes/";
+  static constexpr const char* kMaking = "making/";
+  static constexpr const char* kEmpty = "empty";
+
+  // Below the folder `state`. What was in the making when a launcher died is gone afterwards.
+  [[nodiscard]] static Result<Pool> open(int state, const Options& options);
+
+  [[nodiscard]] int root() const noexcept { return root_.get(); }
+  [[nodiscard]] Result<PoolFacts> facts() const;
+  [[nodiscard]] bool limits() const noexcept { return limits_; }
+
+  // An empty folder of at most `bytes` (0: any number), which must be possible.
+  [[nodiscard]] Result<void> make(const std::string& path, std::uint64_t bytes);
+  [[nodiscard]] Result<void> limit(const std::string& path, std::uint64_t bytes);
+  [[nodiscard]] Result<std::uint64_t> bytes(const std::string& path) const;
+  [[nodiscard]] bool has(const std::string& path) const noexcept;
+  [[nodiscard]] Result<void> rename(const std::string& from, const std::string& to);
+  // `to` shares everything with `from`; only where live_snapshots.
+  [[nodiscard]] Result<void> copy(const std::string& from, const std::string& to);
+  // Out of sight at once; the work is done in the background.
+  [[nodiscard]] Result<void> remove(const std::string& path);
+  [[nodiscard]] Result<std::vector<StoreEntry>> list() const;
+  void reap();
+
+ private:
+  [[nodiscard]] static Result<void> mount_file(int state, const Options& options);
+  [[nodiscard]] Result<void> prepare();
+  [[nodiscard]] Result<void> empty(const std::string& folder);
+
+  UniqueFd root_;
+  std::string kind_;
+  std::string why_;
+  bool limits_ = false;
+  std::vector<sys::Child> removals_;
+};
+
+}  // namespace caisson::engine::native

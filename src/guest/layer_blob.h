@@ -1,0 +1,12 @@
+// guest/layer_blob.h — the program caisson-layer, carried inside the one that launches sandboxes.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace caisson::guest {
+
+// A whole static ELF file, to be written into a memfd. Lives as long as the program.
+[[nodiscard]] std::span<const std::byte> layer_program() noexcept;
+
+}  // namespace caisson::guest
