@@ -29,6 +29,7 @@
 #include "base/id.h"
 #include "base/unique_fd.h"
 #include "sys/file.h"
+#include "sys/namespace.h"
 #include "tests/support/box.h"
 
 namespace caisson::test {
@@ -168,16 +169,22 @@ class Victim {
   UniqueFd pidfd_;
 };
 
+enum class Place : std::uint8_t { Root, Behind };  // the sandbox's root, or what lies behind it
+
 // Runs `body` as a process of ours that has joined namespaces of the sandbox, without its filter,
 // its Landlock rules and its ids: so that only the namespaces themselves can say no. With
 // CLONE_NEWUSER it has every capability of the guest's user namespace, without it the host's.
 // `body` returns an exit status of 0 to 249.
 template <class Body>
-int in_namespaces(pid_t init, int namespaces, Body body) {
+int in_namespaces(pid_t init, int namespaces, Body body, Place place = Place::Root) {
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, init, 0)));
   const pid_t child = ::fork();
   if (child == 0) {
     if (::setns(pidfd.get(), namespaces) != 0) ::_exit(250);
+    // The root is attached on a folder, and init is in a chroot of it.
+    if ((namespaces & CLONE_NEWNS) != 0 && place == Place::Root &&
+        (::chroot(sys::PendingNamespace::kEmptyFolder) != 0 || ::chdir("/") != 0))
+      ::_exit(251);
     ::_exit(body());
   }
   int status = 0;

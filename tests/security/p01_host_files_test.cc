@@ -266,5 +266,23 @@ for climb in range(1, 12):
   expect_all_refused(result, 20);
 }
 
+// The guest is in a chroot. Whoever got out of it, with every capability of the guest's user
+// namespace, would find an empty folder.
+TEST(P01, BehindTheRootIsNothing) {
+  Box box;
+  const auto look = [] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator("/")) {
+      if (entry.path() != sys::PendingNamespace::kEmptyFolder) return 100;
+      if (++count > 1) return 101;
+      break;  // below it is the sandbox's own root
+    }
+    if (::mkdir("/x", 0755) == 0) return 102;
+    return errno == EROFS || errno == EACCES || errno == EPERM ? count : 103;
+  };
+  for (const int namespaces : {CLONE_NEWNS, CLONE_NEWNS | CLONE_NEWUSER})
+    EXPECT_EQ(in_namespaces(box.init_pid(), namespaces, look, Place::Behind), 1) << namespaces;
+}
+
 }  // namespace
 }  // namespace caisson::test
