@@ -73,7 +73,8 @@ class LiveServer:
         with open(self.out, "wb") as out, open(self.err, "ab") as err:
             self.process = subprocess.Popen(
                 [BIN / "caisson", "serve", "--state-dir", self.state, "--listen", "127.0.0.1:0", *self.flags],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                env=os.environ | {"CAISSON_IMAGES_PULL_ON_CREATE": "false"})
         ready = wait_until("the server listens", self._ready)
         self.port = int(ready.group(1))
         token = TOKEN.search(self.log())

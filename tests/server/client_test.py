@@ -238,7 +238,7 @@ class Settings(Command):
     def test_the_default_image_by_the_other_name(self):
         server = self.serve("--open", env={"CAGEBOX_SANDBOX_DEFAULT_IMAGE": "python:3.12"})
         answer = server.post("/api/v1/sandboxes", {})
-        self.assertEqual((answer.status, answer.json["error"]["code"]), (501, "Unsupported"), answer.body)
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (404, "NotFound"), answer.body)
         self.assertIn("python:3.12", answer.json["error"]["message"])
         self.assertEqual(server.get(path_of(server.create(base_image="host"))).json["image"], "host")
         checked = self.caisson("config", "check", env={"CAGEBOX_SANDBOX_DEFAULT_IMAGE": "python:3.12"})

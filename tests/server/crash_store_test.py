@@ -127,7 +127,8 @@ class Crash(StoreCase):
         for one in listed.values():
             made = self.server.create(snapshot=one["id"])
             said = self.shell(made, "cat n && cat d/$(cat n)/f")
-            self.assertEqual(said, f"{one['labels']['n']}\nx\n")
+            state = "promised" if one["id"] in self.promised else "not promised"
+            self.assertEqual(said, f"{one['labels']['n']}\nx\n", f"{state}: {one}")
             self.server.delete(path_of(made))
         for reference in self.images():
             made = self.server.create(image=reference)
@@ -177,8 +178,10 @@ class Crash(StoreCase):
             self.assertEqual(self.remove_image(reference).status, 204)
         self.assertIn(self.server.delete(path_of(box)).status, (200, 204))
         self.collect()
-        wait_for(lambda: not self.store()["layers"], "a store without layers")
-        wait_for(lambda: not self.store()["making"] and not self.store()["trash"], "a store without leftovers")
+        try:
+            wait_for(lambda: not any(self.store()[one] for one in ("layers", "making", "trash")), "an empty store")
+        except AssertionError:
+            raise AssertionError(f"seed {self.seed}: left in the store: {self.store()}") from None
         blobs = self.server.state / "server/images/blobs"
         self.assertTrue(blobs.is_dir())
         self.assertEqual([str(one) for one in blobs.rglob("*") if one.is_file()], [])

@@ -135,7 +135,9 @@ class Server:
 
     def start(self, listen=True):
         # The programs' own temporary variables of the caller must not change the server.
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("CAISSON_", "CAGEBOX_"))} | self.env
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("CAISSON_", "CAGEBOX_"))}
+        # No test asks a registry of the world by naming an image.
+        env |= {"CAISSON_IMAGES_PULL_ON_CREATE": "false"} | self.env
         command = [str(BIN / "caisson"), "serve", "--state-dir", str(self.state)]
         command += ["--listen", "127.0.0.1:0"] if listen else []
         with open(self.folder / "err", "ab") as err:

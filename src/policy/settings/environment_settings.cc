@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kOurs = "CAISSON_";
 constexpr std::string_view kTheirs = "CAGEBOX_";
-constexpr std::array<std::string_view, 7> kSections = {
-    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_", "LOGGING_", "AUTH_", "EGRESS_"};
+constexpr std::array<std::string_view, 8> kSections = {
+    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_", "LOGGING_", "AUTH_", "EGRESS_", "IMAGES_"};
 // Below a section's name, but no setting: where the server's program is, for whoever starts it.
 constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
 
