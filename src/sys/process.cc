@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -66,6 +68,22 @@ Result<ExitStatus> Child::wait() {
 }
 
 Result<std::optional<ExitStatus>> Child::try_wait() { return reap(WNOHANG); }
+
+void become_errand(pid_t parent, std::span<const int> kept) noexcept {
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  std::array<int, kErrandDescriptorsMax> order{};
+  const std::size_t count = std::min(kept.size(), order.size());
+  std::copy_n(kept.begin(), count, order.begin());
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+  unsigned next = STDERR_FILENO + 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto one = static_cast<unsigned>(order[i]);
+    if (one > next) (void)raw::close_range(next, one - 1, 0);
+    next = std::max(next, one + 1);
+  }
+  (void)raw::close_range(next, ~0U, 0);
+}
 
 void refuse_tracing() noexcept { (void)::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -44,6 +45,12 @@ class Child {
   pid_t pid_ = -1;
   UniqueFd pidfd_;
 };
+
+inline constexpr std::size_t kErrandDescriptorsMax = 64;
+
+// For a child that was forked for one errand: it dies with `parent`, and holds no descriptor but
+// those it needs. What else it has a copy of belongs to others, who would not see it closed.
+void become_errand(pid_t parent, std::span<const int> kept) noexcept;
 
 // From here on no other process of the same id may look into this one.
 void refuse_tracing() noexcept;

@@ -274,7 +274,7 @@ class Archives(Made):
         layer = Layer().entry("disk", tarfile.BLKTYPE, devmajor=254, devminor=0, mode=0o666)
         layer.entry("mem", tarfile.CHRTYPE, devmajor=1, devminor=1, mode=0o666)
         layer.file("suid", b"#!/bin/sh\n", mode=0o6755)
-        layer.file("marked", b"x", xattrs={"user.colour": "blue", "security.capability": "x", "trusted.overlay.opaque": "y",
+        layer.file("marked", b"x", xattrs={"security.capability": "x", "trusted.overlay.opaque": "y",
                                            "user.overlay.opaque": "y", "trusted.overlay.redirect": "/etc"})
         box = self.box_of(layer)
         self.assertEqual(self.shell(box, "ls / | grep -E '^(disk|mem)$' || echo none"), "none\n")
@@ -311,10 +311,10 @@ class Archives(Made):
     def test_what_lies_at_places_that_a_sandbox_needs(self):
         """Links and files where the sandbox mounts: nothing of the host is touched, and it starts or says why not."""
         for name in ("proc", "dev", "tmp", "run", "sys", "workspace"):
-            for made in (lambda layer, n: layer.remove(n).link(n, "/etc"), lambda layer, n: layer.remove(n).file(n, b"x"),
-                         lambda layer, n: layer.remove(n).link(n, "../../../../../tmp")):
+            for layer in (Layer().remove(name).link(name, "/etc"), Layer().remove(name).file(name, b"x"),
+                          Layer().remove(name).link(name, "../../../../../tmp")):
                 with self.subTest(name):
-                    answer = self.attempt(made(Layer(), name))
+                    answer = self.attempt(layer)
                     if answer.status != 201:
                         continue
                     made_box = self.server.post("/api/v1/sandboxes", {"image": "evil:1"})
@@ -339,7 +339,8 @@ class Archives(Made):
         self.assertEqual(answer.json["error"]["code"], "Protocol", answer.body)
 
     def test_manifests_that_are_two_things(self):
-        for bent in ({"manifests": []}, {"mediaType": layout.OCI["index"]}, {"schemaVersion": 1}, {"extra": 1, "mediaType": "text/html"}):
+        for bent in ({"manifests": []}, {"mediaType": layout.OCI["index"]}, {"schemaVersion": 1},
+                     {"mediaType": "text/html"}):
             with self.subTest(str(bent)):
                 folder = self.folder()
                 with layout.Layout(folder) as made:
@@ -386,10 +387,11 @@ class Archives(Made):
 
 class Configs(Made):
     def test_users_that_are_no_numbers_of_ours(self):
-        for user in ("4294967296", "4294967295", "2147483648", "65536", "99999999999", "-1", "0x0", "1e3", "18446744073709551616",
-                     "0:4294967296", ":", "a:b:c", "root:none", "nobody-here", " 0", "0 ", "../etc", "a" * 300):
+        codes = ("InvalidArgument", "Protocol", "NotFound", "Unsupported", "TooLarge")
+        for user in ("4294967296", "4294967295", "2147483648", "65536", "99999999999", "-1", "0x0", "1e3",
+                     "18446744073709551616", "0:4294967296", ":", "a:b:c", "root:none", "nobody-here", " 0", "0 ", "../etc", "a" * 300):
             with self.subTest(user):
-                self.refused_image(User=user, codes=("InvalidArgument", "Protocol", "NotFound", "Unsupported", "TooLarge"))
+                self.refused_image(User=user, codes=codes)
 
     def test_a_number_too_large_is_no_name(self):
         passwd = "root:x:0:0::/:/bin/sh\n99999999999:x:0:0::/:/bin/sh\n4294967296:x:0:0::/:/bin/sh\n"
@@ -400,7 +402,8 @@ class Configs(Made):
     def test_names_come_from_the_images_own_files(self):
         passwd = b"root:x:0:0::/:/bin/sh\nme:x:1234:1235::/home/me:/bin/sh\n"
         files = Layer().file("etc/passwd", passwd).file("etc/group", b"root:x:0:\nus:x:77:\n")
-        for user, want in (("me", "1234 1235"), ("me:us", "1234 77"), ("1234", "1234 1235"), ("5:6", "5 6"), ("", "0 0")):
+        for user, want in (("me", "1234 1235"), ("me:us", "1234 77"), ("1234", "1234 1235"), ("5:6", "5 6"), ("5", "5 0"),
+                           ("", "0 0")):
             with self.subTest(user):
                 box = self.box_of(files, user=None, User=user)
                 self.assertEqual(self.shell(box, "echo $(id -u) $(id -g)"), want + "\n")
@@ -445,15 +448,18 @@ class Configs(Made):
         self.assertNotIn("\x1b", self.server.log())
 
     def test_deep_and_large_json(self):
-        for name, whole in {"deep": {"x": eval("[" * 90 + "]" * 90)}, "large": {"x": "y" * (9 << 20)},
+        deep = []
+        for _ in range(500):
+            deep = [deep]
+        for name, whole in {"deep": {"x": deep}, "large": {"x": "y" * (9 << 20)},
                             "layers": {"rootfs": {"type": "layers", "diff_ids": []}}}.items():
             with self.subTest(name):
                 folder = self.folder()
                 with layout.Layout(folder) as made:
                     made.tag("1", made.image([Layer().file("a", b"a")], whole_config=whole))
                 answer = self.try_import(tar_of(folder), "evil:1")
-                if name != "deep":
-                    self.assertIn(answer.json["error"]["code"], ("Protocol", "InvalidArgument", "TooLarge"), answer.body)
+                self.assertIn(answer.json.get("error", {}).get("code"), ("Protocol", "InvalidArgument", "TooLarge"),
+                              answer.body)
 
 
 if __name__ == "__main__":

@@ -407,5 +407,93 @@ TEST_F(LayersTest, NobodyBecomesAnOwnerOfTheHost) {
             "1000:1000\n");
 }
 
+// init does not listen while its sandbox is paused: the launcher must not wait for it.
+TEST_F(LayersTest, SnapshotsOfAPausedSandboxHoldUpNobody) {
+  const Guest guest = must(launch(on_disk()));
+  EXPECT_EQ(guest.say("echo one > /workspace/a"), "");
+  ASSERT_TRUE(about(lw::Request::Freeze, guest.id));
+  for (int i = 0; i < 70; ++i) {
+    const auto sealed = seal(guest, "p" + std::to_string(i));
+    ASSERT_TRUE(sealed) << i << " " << sealed.error().message;
+    EXPECT_EQ(sealed->kind, engine::SnapshotKind::Cow);
+  }
+  const auto busy = restack(guest, {{"p0"}, true}, true);
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code, Errc::Busy);
+  ASSERT_TRUE(about(lw::Request::Thaw, guest.id));
+  EXPECT_EQ(guest.say("cat /workspace/a"), "one\n");
+}
+
+// A subvolume of the guest's own would have no limit.
+TEST_F(LayersTest, AGuestMakesNoSubvolumeInAVolume) {
+  ASSERT_TRUE(set_volume("data", 16 * kMiB));
+  StoreMount volume;
+  volume.kind = StoreMount::Kind::Volume;
+  volume.at = "/data";
+  volume.name = "data";
+  volume.read_only = false;
+  engine::LaunchRequest request = engine::default_spec().request;
+  request.store_mounts = {volume};
+  const Guest guest = must(launch(request));
+  EXPECT_EQ(guest.say(R"(python3 -c "
+import fcntl, os
+fd = os.open('/data', os.O_RDONLY)
+for request in (0x5000940e, 0x50009401, 0x50009417, 0x50009418):  # create, snapshot, both second forms
+    try: print(fcntl.ioctl(fd, request, bytearray(bytes(8) + b'n' + bytes(4087)), True))
+    except OSError as error: print(error.strerror)
+open('/data/a', 'w').write('x' * 9000)
+print(fcntl.ioctl(os.open('/data/b', os.O_RDWR | os.O_CREAT), 0x40049409, os.open('/data/a', os.O_RDONLY)))
+")"),
+            "Operation not permitted\nOperation not permitted\nOperation not permitted\n"
+            "Operation not permitted\n0\n");
+}
+
+TEST_F(LayersTest, UndoTwiceOverADeepTree) {
+  engine::LaunchRequest request = engine::default_spec().request;
+  const Guest first = must(launch(on_disk()));
+  ASSERT_TRUE(seal(first, "base"));
+  const Guest guest = must(launch(request));
+  const std::string deep =
+      "cd /workspace; i=0; while [ $i -lt 200 ]; do mkdir d && cd d; i=$((i+1)); done";
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(guest.say(deep), "");
+    const auto back = restack(guest, {{"base"}, true});
+    ASSERT_TRUE(back) << round << " " << back.error().message;
+    EXPECT_EQ(guest.say("ls /workspace; echo x > /workspace/x; cat /workspace/x"), "x\n");
+  }
+}
+
+// Whoever may write the root moves a folder that holds a mount, and puts a link in its place.
+TEST_F(LayersTest, AMountThatWasMovedAwayIsNotFollowed) {
+  ASSERT_TRUE(set_volume("data", 16 * kMiB));
+  StoreMount volume;
+  volume.kind = StoreMount::Kind::Volume;
+  volume.at = "/v/etc";
+  volume.name = "data";
+  volume.read_only = false;
+  auto request = on_disk();
+  request.root = engine::RootMode::Writable;
+  request.uid = request.gid = 0;
+  request.store_mounts = {volume};
+  const Guest guest = must(launch(request));
+  EXPECT_EQ(guest.say("mv /v /w; ln -s / /v", 0), "");
+  const auto sealed = seal(guest, "moved");
+  ASSERT_TRUE(sealed) << sealed.error().message;  // as a copy: the sandbox goes on as it is
+  EXPECT_EQ(sealed->kind, engine::SnapshotKind::Cow);
+  const auto back = restack(guest, {{"moved"}, true});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(guest.say("echo x > /etc/new; cat /etc/new /w/etc/none 2>&1 | head -1", 0), "x\n");
+}
+
+TEST_F(LayersTest, AnUpperThatIsMissingIsMadeAnew) {
+  auto request = on_disk();
+  request.id = must(SandboxId::random()).str();
+  request.resume = true;
+  request.limits.disk_bytes = 32 * kMiB;
+  const Guest guest = must(launch(request));
+  EXPECT_EQ(guest.say("dd if=/dev/zero of=/workspace/big bs=1M count=64 2>&1 | grep -c quota"),
+            "1\n");
+}
+
 }  // namespace
 }  // namespace caisson::test

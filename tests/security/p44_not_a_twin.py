@@ -1,5 +1,5 @@
-"""P44: a snapshot or fork is a new sandbox, not a twin. It has its own names and tokens, never more rights than the first,
-and is refused where somebody changed its record; whose it is not does not find it."""
+"""P44: a snapshot or fork is a new sandbox, not a twin. It has its own names and tokens, never more rights than the
+first, and is refused where somebody changed its record; whose it is not does not find it."""
 
 import base64
 import json

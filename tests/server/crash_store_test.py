@@ -41,7 +41,8 @@ class Crash(StoreCase):
         self.random = random.Random(self.seed)
         self.promised = {}  # id of a snapshot → what its file n says
         self.unsure = set()  # snapshots whose removal was asked for
-        self.number = 0
+        self.number = self.written = 0  # the last that was tried, and the last that was said to be there
+        self.failed = []  # commands that did not end as they should
         self.stop = threading.Event()
 
     # --- what goes on while somebody dies; each ends with the first sign of it
@@ -57,8 +58,13 @@ class Crash(StoreCase):
             self.number += 1
             number = str(self.number)
             wish = {"command": f"echo {number} >n; mkdir -p d/{number}; echo x >d/{number}/f"}
-            if self.ask("POST", path_of(box, "exec"), wish).status != 200:
+            done = self.ask("POST", path_of(box, "exec"), wish)
+            if done.status != 200:
                 return
+            if done.json["exit_code"] != 0:
+                self.failed.append(done.json)
+                continue
+            self.written = self.number
             made = self.ask("POST", path_of(box, "snapshots"), {"labels": {"n": number}})
             if made.status != 201:
                 return
@@ -121,7 +127,9 @@ class Crash(StoreCase):
             self.server.start()
 
     def check(self, box):
+        self.assertEqual(self.failed, [])
         self.wake(box)
+        self.assertGreaterEqual(int(self.shell(box, "cat n")), self.written, "the sandbox has lost files of its own")
         listed = {one["id"]: one for one in self.snapshots()}
         self.assertEqual(set(self.promised) - set(listed), set(), "promised, and not there")
         for one in listed.values():
@@ -144,13 +152,18 @@ class Crash(StoreCase):
     def wake(self, box):
         """A new worker needs a moment; what was lost with the old one is told first."""
 
-        def running():
-            answer = self.server.post(path_of(box, "start"))
-            if answer.status != 200:
-                return False
-            return self.server.post(path_of(box, "exec"), {"command": "cat n"}).status == 200
+        answers = []
 
-        wait_for(running, "the sandbox to be there again")
+        def running():
+            answers.append(self.server.post(path_of(box, "start")))
+            if answers[-1].status == 200:
+                answers.append(self.server.post(path_of(box, "exec"), {"command": "cat n"}))
+            return answers[-1].status == 200
+
+        try:
+            wait_for(running, "the sandbox to be there again")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {answers[-1].body}") from None
 
     def store(self):
         """The folders of the store, through the worker that holds them: nobody else sees them."""
@@ -166,9 +179,11 @@ class Crash(StoreCase):
         self.shell(box, "echo 0 >n; mkdir -p d/0; echo x >d/0/f")
         for round_ in range(ROUNDS):
             victim = self.random.choice(("server", "server", "worker"))
-            with self.subTest(seed=self.seed, round=round_, victim=victim):
+            try:
                 self.live_and_die(box, victim)
                 self.check(box)
+            except AssertionError as error:
+                raise AssertionError(f"seed {self.seed}, round {round_}, the {victim} died: {error}") from error
         self.nothing_unknown(box)
 
     def nothing_unknown(self, box):

@@ -4,6 +4,7 @@ import concurrent.futures
 import pathlib
 import sys
 import tempfile
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -12,6 +13,7 @@ from harness import path_of, wait_for  # noqa: E402
 from store_case import StoreCase, need, outside, query  # noqa: E402
 
 FORKS = 20
+COMMANDS = 400  # beside forks
 
 
 class Snapshots(StoreCase):
@@ -170,6 +172,27 @@ class Forks(StoreCase):
         # Not one more copy of what they share.
         self.assertLess(free - self.storage()["free_bytes"], 15 << 20)
 
+    def test_commands_go_on_while_forks_are_taken(self):
+        """The files under the sandbox are exchanged between two of its commands, and none of them notices."""
+        box = self.create(storage="disk")
+        stop = threading.Event()
+
+        def fork():
+            while not stop.is_set():
+                made = self.told(self.server.post(path_of(box, "fork"), {}), 201)["id"]
+                self.server.delete(path_of(made))
+
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            forks = pool.submit(fork)
+            try:
+                for number in range(COMMANDS):
+                    self.assertEqual(self.shell(box, f"echo {number} >n; cat n"), f"{number}\n")
+                    answer = self.server.get(path_of(box, "files/n"))
+                    self.assertEqual((answer.status, answer.body), (200, b"%d\n" % number))
+            finally:
+                stop.set()
+            forks.result(harness.PATIENCE)
+
     def test_memory_is_refused(self):
         box = self.create(storage="disk")
         self.refused(self.server.post(path_of(box, "fork"), {"memory": True}), 501, "Unsupported", "memory")
@@ -273,11 +296,13 @@ class Diffs(StoreCase):
     def two(self):
         """A snapshot, and the sandbox that went on from it."""
         box = self.create(storage="disk")
-        self.shell(box, "mkdir d e; echo 1 >same; echo 1 >changed; echo 1 >gone; echo 1 >d/x; echo 1 >e/y; echo 1 >mode; "
+        self.shell(box, "mkdir d e; echo 1 >same; echo 1 >changed; echo 1 >gone; echo 1 >d/x; echo 1 >e/y; "
+                        "echo 1 >mode; "
                         "ln -s same link; printf '\\0\\1\\2' >binary; echo 1 >turn; printf 'no end' >noend")
         kept = self.snapshot(box)["id"]
         self.shell(box, "echo 2 >changed; rm gone; rm -r d; chmod +x mode; ln -sfn changed link; echo n >new; "
-                        "printf '\\3\\0' >binary; rm turn; mkdir turn; echo t >turn/t; echo 2 >'a name'; echo u >ümlaut")
+                        "printf '\\3\\0' >binary; rm turn; mkdir turn; echo t >turn/t; echo 2 >'a name'; "
+                        "echo u >ümlaut")
         return f"snapshot:{kept}", f"sandbox:{box}"
 
     def test_the_list(self):

@@ -1,5 +1,5 @@
-"""What the tests of images and of file state have in common: a server with a small store of its own, and short words for
-what is asked of it.
+"""What the tests of images and of file state have in common: a server with a small store of its own, and short words
+for what is asked of it.
 
     class Snapshots(StoreCase):
         def test_one(self):

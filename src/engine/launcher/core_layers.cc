@@ -54,8 +54,7 @@ Result<void> LauncherCore::end_processes(Live& live) {
   TRY(live.sandbox.end_processes());
   const TimePoint deadline = Clock::now() + kEndWait;
   while (TRY(live.sandbox.groups().members()).size() > 1) {
-    if (Clock::now() >= deadline)
-      return failure(Errc::Busy, "the sandbox's processes do not end");
+    if (Clock::now() >= deadline) return failure(Errc::Busy, "the sandbox's processes do not end");
     (void)TRY(sys::wait_ready(live.sandbox.pidfd(), POLLIN, Clock::now() + kLookAgain));
   }
   return {};
@@ -69,7 +68,8 @@ Result<void> LauncherCore::restack(const std::string& id, const LayerStack& stac
   if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
   if (stack.host != live->request.stack.host)
     return failure(Errc::InvalidArgument, "stack: a sandbox keeps what lies below its layers");
-  if (end_processes && !live->frozen) TRY(this->end_processes(*live));
+  if (live->frozen) return failure(Errc::Busy, "the sandbox is paused; resume it first");
+  if (end_processes) TRY(this->end_processes(*live));
   return tier_->restack(live->sandbox, live->request, stack);
 }
 
@@ -158,9 +158,13 @@ Result<void> LauncherCore::sync() {
 
 Result<sys::Child> LauncherCore::start_sync() {
   const int root = TRY(tier_->pool())->root();
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_failure("fork", errno);
-  if (pid == 0) ::_exit(::syncfs(root) == 0 ? 0 : 1);
+  if (pid == 0) {
+    sys::become_errand(parent, std::span(&root, 1));
+    ::_exit(::syncfs(root) == 0 ? 0 : 1);
+  }
   UniqueFd pidfd(sys::raw::pidfd_open(pid));
   if (!pidfd) return sys_failure("watch a child", errno);
   return sys::Child::adopt(pid, TRY(sys::park(std::move(pidfd))));

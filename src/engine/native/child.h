@@ -95,7 +95,8 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   int stream = -1;
   int group = -1;
   int oom = -1;
-  int base = -1;  // opened by the child itself: the folder behind the root
+  bool bare = false;  // the two sockets and nothing else
+  int base = -1;      // opened by the child itself: the folder behind the root
   char* const* argv = nullptr;
   char* const* envp = nullptr;
 

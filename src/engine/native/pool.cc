@@ -27,6 +27,9 @@ constexpr const char* kFolder = "store";
 constexpr const char* kFile = "store.img";
 constexpr const char* kFileMaking = "store.img.making";
 constexpr const char* kTrash = "trash/";
+constexpr std::size_t kRemovalsMax = 8;
+constexpr int kSettles = 3;
+constexpr std::uint64_t kReserveBytes = 64ULL << 20U;  // below it nothing new is begun
 constexpr std::uint64_t kMiBMask = (1ULL << 20U) - 1;
 constexpr std::uint64_t kFileBytesMin = 256ULL << 20U;
 constexpr std::uint64_t kFileBytesDefaultMax = 32ULL << 30U;
@@ -144,12 +147,22 @@ Result<Pool> Pool::open(int state, const Options& options) {
 
 Result<void> Pool::prepare() {
   const sys::ModeMask none(0);
-  for (const char* folder : {"layers", "sandboxes", "volumes", "making", kEmpty})
+  for (const char* folder : {"layers", "sandboxes", "volumes", "making", "aside", kEmpty})
     TRY(sys::make_dir(root_.get(), folder, 0711, sys::Existing::Accept));
   TRY(sys::make_dir(root_.get(), "trash", 0700, sys::Existing::Accept));
   TRY(own(root_.get(), kEmpty));
+  TRY(put_back());
   TRY(empty("making"));
   return empty("trash");
+}
+
+Result<void> Pool::put_back() {
+  const UniqueFd dir = TRY(sys::open_at(root_.get(), "aside", O_RDONLY | O_DIRECTORY));
+  for (const std::string& id : TRY(sys::list_dir(dir.get(), kPoolEntriesMax))) {
+    if (has(kUppers + id)) TRY(remove(kUppers + id));
+    TRY(rename(kAside + id, kUppers + id));
+  }
+  return {};
 }
 
 Result<void> Pool::empty(const std::string& folder) {
@@ -171,32 +184,41 @@ Result<PoolFacts> Pool::facts() const {
   return facts;
 }
 
-Result<void> Pool::make(const std::string& path, std::uint64_t bytes) {
-  if (!limits_) {
-    if (bytes != 0) {
-      return failure(Errc::Unsupported,
-                     "a limit for files on disk cannot be held here: " + why_ +
-                         ". Install btrfs-progs, or put the state directory on a btrfs that counts "
-                         "bytes");
-    }
-    const sys::ModeMask none(0);
-    TRY(sys::make_dir(root_.get(), path, 0755, sys::Existing::Refuse));
-    return own(root_.get(), path);
+Result<std::string> Pool::make_ready(std::uint64_t bytes) {
+  if (!limits_ && bytes != 0) {
+    return failure(Errc::Unsupported,
+                   "a limit for files on disk cannot be held here: " + why_ +
+                       ". Install btrfs-progs, or put the state directory on a btrfs that counts "
+                       "bytes");
   }
-  const Split parts = split(path);
-  const UniqueFd dir = TRY(sys::open_at(root_.get(), parts.folder, O_RDONLY | O_DIRECTORY));
+  if (const std::uint64_t free = TRY(free_bytes(root_.get())); free < kReserveBytes) {
+    return failure(Errc::Exhausted, "the store has " + std::to_string(free >> 20U) +
+                                        " MiB left: remove snapshots, images or volumes");
+  }
+  const std::string name = TRY(SandboxId::random()).str();
+  const std::string path = kMaking + name;
+  const UniqueFd dir = TRY(sys::open_at(root_.get(), "making", O_RDONLY | O_DIRECTORY));
   {
     const sys::ModeMask mask(022);
-    TRY(sys::make_subvolume(dir.get(), parts.name));
+    TRY(limits_ ? sys::make_subvolume(dir.get(), name)
+                : sys::make_dir(dir.get(), name, 0755, sys::Existing::Refuse));
   }
   const auto dress = [&]() -> Result<void> {
     TRY(own(root_.get(), path));
     if (bytes != 0) TRY(limit(path, bytes));
     return {};
   };
-  auto dressed = dress();
-  if (!dressed) (void)remove(path);
-  return dressed;
+  const auto dressed = dress();
+  if (dressed) return path;
+  (void)remove(path);
+  return std::unexpected(dressed.error());
+}
+
+Result<void> Pool::make(const std::string& path, std::uint64_t bytes) {
+  const std::string ready = TRY(make_ready(bytes));
+  auto named = rename(ready, path);
+  if (!named) (void)remove(ready);
+  return named;
 }
 
 Result<void> Pool::limit(const std::string& path, std::uint64_t bytes) {
@@ -233,7 +255,10 @@ Result<void> Pool::remove(const std::string& path) {
   const Split parts = split(path);
   const UniqueFd dir = TRY(sys::open_at(root_.get(), parts.folder, O_RDONLY | O_DIRECTORY));
   if (limits_ && TRY(sys::is_subvolume(dir.get(), parts.name))) {
-    if (auto removed = sys::remove_subvolume(dir.get(), parts.name); removed) return removed;
+    if (auto removed = sys::remove_subvolume(dir.get(), parts.name); removed) {
+      settle_ = kSettles;
+      return removed;
+    }
   }
   std::string going = path;
   if (!path.starts_with(kTrash)) {
@@ -241,13 +266,37 @@ Result<void> Pool::remove(const std::string& path) {
     TRY(rename(path, going));
   }
   reap();
+  if (removals_.size() < kRemovalsMax) return start_removal(going);
+  backlog_ = true;
+  return {};
+}
+
+Result<void> Pool::start_removal(const std::string& path) {
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_failure("fork", errno);
-  if (pid == 0) ::_exit(sys::remove_tree(root_.get(), going) ? 0 : 1);
+  if (pid == 0) {
+    const int root = root_.get();
+    sys::become_errand(parent, std::span(&root, 1));
+    ::_exit(sys::remove_tree(root, path) ? 0 : 1);
+  }
   UniqueFd pidfd(sys::raw::pidfd_open(pid));
   if (!pidfd) return sys_failure("watch a child", errno);
   removals_.push_back(sys::Child::adopt(pid, TRY(sys::park(std::move(pidfd)))));
   return {};
+}
+
+// The first commit hands a removed subvolume to the kernel's cleaner, the next ones give its space
+// back; by itself the file system would take half a minute for each.
+void Pool::tidy() {
+  reap();
+  if (settle_ > 0) {
+    --settle_;
+    (void)sys::start_btrfs_sync(root_.get());
+  }
+  if (!backlog_ || !removals_.empty()) return;
+  backlog_ = false;
+  (void)empty("trash");
 }
 
 void Pool::reap() {

@@ -34,6 +34,9 @@ class Pool {
   static constexpr const char* kUppers = "sandboxes/";
   static constexpr const char* kVolumes = "volumes/";
   static constexpr const char* kMaking = "making/";
+  // Writable layers of sandboxes that are about to get another one. What a launcher that died left
+  // there goes back to its place: nobody was told of the change.
+  static constexpr const char* kAside = "aside/";
   static constexpr const char* kEmpty = "empty";
 
   // Below the folder `state`. What was in the making when a launcher died is gone afterwards.
@@ -43,8 +46,11 @@ class Pool {
   [[nodiscard]] Result<PoolFacts> facts() const;
   [[nodiscard]] bool limits() const noexcept { return limits_; }
 
-  // An empty folder of at most `bytes` (0: any number), which must be possible.
+  // An empty folder of at most `bytes` (0: any number), which must be possible. It is complete
+  // before it has its name.
   [[nodiscard]] Result<void> make(const std::string& path, std::uint64_t bytes);
+  // The same without a name: rename() gives it one.
+  [[nodiscard]] Result<std::string> make_ready(std::uint64_t bytes);
   [[nodiscard]] Result<void> limit(const std::string& path, std::uint64_t bytes);
   [[nodiscard]] Result<std::uint64_t> bytes(const std::string& path) const;
   [[nodiscard]] bool has(const std::string& path) const noexcept;
@@ -54,18 +60,24 @@ class Pool {
   // Out of sight at once; the work is done in the background.
   [[nodiscard]] Result<void> remove(const std::string& path);
   [[nodiscard]] Result<std::vector<StoreEntry>> list() const;
-  void reap();
+  // In idle time: ends removals, begins those that had to wait.
+  void tidy();
 
  private:
   [[nodiscard]] static Result<void> mount_file(int state, const Options& options);
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<void> empty(const std::string& folder);
+  [[nodiscard]] Result<void> put_back();
+  [[nodiscard]] Result<void> start_removal(const std::string& path);
+  void reap();
 
   UniqueFd root_;
   std::string kind_;
   std::string why_;
   bool limits_ = false;
   std::vector<sys::Child> removals_;
+  int settle_ = 0;        // times that the file system is still to be asked to give space back
+  bool backlog_ = false;  // something lies in the trash for which there was no process
 };
 
 }  // namespace caisson::engine::native

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,14 +29,25 @@ Result<void> enter(const sys::MountNamespaceVisit& visit) {
   return {};
 }
 
+// A guest that may write the root can put anything where a mount was, but not take the mount away.
+Result<UniqueFd> open_mount(const std::string& path) {
+  UniqueFd place(raw::openat2(AT_FDCWD, path.c_str(), O_PATH | O_CLOEXEC,
+                              RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
+  if (!place) return sys_failure("find " + path, errno);
+  struct statx facts{};
+  if (::statx(place.get(), "", AT_EMPTY_PATH, 0, &facts) != 0)
+    return sys_failure("look at " + path, errno);
+  if ((facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
+    return failure(Errc::Busy, path + " was moved away inside the sandbox");
+  return place;
+}
+
 enum class Access : std::uint8_t { ReadOnly, ReadWrite };
 
 // By the mount and not by the file system: that would drop every name the kernel has in memory,
 // which takes longer the more files there are.
 Result<void> set_access(const std::string& path, Access access) {
-  const UniqueFd mount(raw::openat2(AT_FDCWD, path.c_str(), O_PATH | O_CLOEXEC,
-                                    RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
-  if (!mount) return sys_failure("find " + path, errno);
+  const UniqueFd mount = TRY(open_mount(path));
   mount_attr attributes{};
   (access == Access::ReadOnly ? attributes.attr_set : attributes.attr_clr) = MOUNT_ATTR_RDONLY;
   if (raw::mount_setattr(mount.get(), "", AT_EMPTY_PATH, attributes) == 0) return {};
@@ -58,9 +70,9 @@ Result<void> attach(int mount, int root, const std::string& path) {
 Result<std::vector<UniqueFd>> take(const std::vector<std::string>& paths) {
   std::vector<UniqueFd> trees;
   for (const std::string& path : paths) {
-    UniqueFd tree(
-        raw::open_tree(AT_FDCWD, path.c_str(),
-                       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW));
+    const UniqueFd mount = TRY(open_mount(path));
+    UniqueFd tree(raw::open_tree(
+        mount.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
     if (!tree) return sys_failure("take " + path, errno);
     trees.push_back(std::move(tree));
   }
@@ -112,7 +124,7 @@ Result<UniqueFd> replace_root(const LivingMounts& living, int root, std::span<co
     (void)::umount2(kPlace, MNT_DETACH);
     return std::unexpected(filled.error());
   }
-  if (::umount2(".", MNT_DETACH) != 0) return sys_failure("detach the old root", errno);
+  (void)::umount2(".", MNT_DETACH);  // from here on there is no way back
   return old;
 }
 

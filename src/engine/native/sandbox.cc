@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "sys/process.h"
 #include "sys/socket.h"
 
 namespace caisson::engine::native {
@@ -19,6 +20,42 @@ Result<UniqueFd> Sandbox::connect() {
   return std::move(pair.ours);
 }
 
+namespace {
+
+constexpr milliseconds kHoldWait{200};
+
+wire::ControlHeader word(wire::ControlKind kind) {
+  return {wire::kVersion, static_cast<std::uint32_t>(kind)};
+}
+
+}  // namespace
+
+Result<void> Sandbox::hold() {
+  const auto say = [this](wire::ControlKind kind) {
+    const wire::ControlHeader header = word(kind);
+    return sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
+  };
+  // What came too late for an earlier one is not an answer to this one.
+  while (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now())))
+    TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));
+  TRY(say(wire::ControlKind::Hold));
+  if (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now() + kHoldWait))) {
+    const auto answer = TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));
+    wire::ControlHeader header{};
+    if (answer.bytes.size() == sizeof(header)) {
+      std::memcpy(&header, answer.bytes.data(), sizeof(header));
+      if (header.kind == static_cast<std::uint32_t>(wire::ControlKind::Held)) return {};
+    }
+  }
+  release();
+  return failure(Errc::Busy, "init is busy");
+}
+
+void Sandbox::release() noexcept {
+  const wire::ControlHeader header = word(wire::ControlKind::Release);
+  (void)sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
+}
+
 Result<void> Sandbox::end_processes() {
   const wire::ControlHeader header{wire::kVersion,
                                    static_cast<std::uint32_t>(wire::ControlKind::EndProcesses)};
@@ -31,10 +68,13 @@ Result<std::optional<sys::ExitStatus>> Sandbox::try_reap() {
 }
 
 std::optional<Error> Sandbox::init_failure() {
-  const auto waiting = sys::wait_ready(control_.get(), POLLIN, Clock::now());
-  if (!waiting || !*waiting) return std::nullopt;
-  const auto message = sys::receive_message(control_.get(), sizeof(wire::ControlFailed));
-  if (!message || message->bytes.size() != sizeof(wire::ControlFailed)) return std::nullopt;
+  Result<sys::Message> message;
+  do {  // an answer to hold() that nobody waited for may lie before it
+    const auto waiting = sys::wait_ready(control_.get(), POLLIN, Clock::now());
+    if (!waiting || !*waiting) return std::nullopt;
+    message = sys::receive_message(control_.get(), sizeof(wire::ControlFailed));
+    if (!message || message->bytes.empty()) return std::nullopt;
+  } while (message->bytes.size() != sizeof(wire::ControlFailed));
   wire::ControlFailed failed{};
   std::memcpy(&failed, message->bytes.data(), sizeof(failed));
   return sys_failure("init could not begin (step " + std::to_string(failed.step) + ")",

@@ -44,6 +44,11 @@ class Sandbox {
   // A fresh stream to init; whoever had one before is cut off.
   [[nodiscard]] Result<UniqueFd> connect();
 
+  // init starts nobody from here on, until it gets other rules or release() is said. Busy when it
+  // does not say so at once.
+  [[nodiscard]] Result<void> hold();
+  void release() noexcept;
+
   // Asks init to end every process but itself; they are dead a moment later.
   [[nodiscard]] Result<void> end_processes();
 

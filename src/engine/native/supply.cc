@@ -194,10 +194,15 @@ Result<void> Supply::close_slow() {
     return !ended || ended->has_value();
   });
   sys::Pipe gate = TRY(sys::make_pipe());
+  std::vector<int> kept{gate.read.get()};
+  for (const UniqueFd& one : slow_) {
+    if (kept.size() < sys::kErrandDescriptorsMax) kept.push_back(one.get());
+  }
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_failure("fork", errno);
   if (pid == 0) {
-    gate.write.reset();
+    sys::become_errand(parent, kept);
     char byte = 0;
     (void)!::read(gate.read.get(), &byte, 1);
     ::_exit(0);

@@ -355,6 +355,8 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   plan.control = TRY(low.lift(control.theirs.get()));
   plan.stream = TRY(low.lift(end.stream.get()));
   plan.group = TRY(low.lift(group.get()));
+  // What works on layers starts nobody, and its input is hostile: it gets its two sockets.
+  plan.bare = request.program == Program::Layer;
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
   UniqueFd layer = TRY(sys::park(std::move(rootfs.layer)));
@@ -362,6 +364,9 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   for (UniqueFd& one : rootfs.spent) one = TRY(sys::park(std::move(one)));
   supply_.spend(std::move(rootfs.spent));
   UniqueFd parked = TRY(sys::park(std::move(control.ours)));
+  // An init that does not listen, because somebody has frozen it, must not hold up everybody.
+  if (::fcntl(parked.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0)
+    return sys_failure("init's control socket", errno);
   Launched launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
                             std::move(init), end.nonce),
                     std::move(ours), std::move(gate)};

@@ -91,7 +91,10 @@ class NativeTier {
   [[nodiscard]] Result<void> sweep() { return supply_.sweep(); }
   // One step of making things ahead, for when nothing else is to do. False when there is nothing
   // left to make.
-  [[nodiscard]] Result<bool> refill() { return supply_.refill(); }
+  [[nodiscard]] Result<bool> refill() {
+    if (pool_) pool_->tidy();
+    return supply_.refill();
+  }
   [[nodiscard]] bool makes_ahead() const noexcept { return options_.lifetime == Lifetime::Service; }
 
   [[nodiscard]] const HostFeatures& host() const noexcept { return options_.host; }
@@ -134,8 +137,14 @@ class NativeTier {
   void remove_places(const std::string& id);
   [[nodiscard]] Result<void> swap_stack(Sandbox& sandbox, LaunchRequest& request,
                                         const LayerStack& stack);
+  [[nodiscard]] Result<void> replace_stack(Sandbox& sandbox, LaunchRequest& request,
+                                           const LayerStack& stack);
+  [[nodiscard]] Result<void> swap_on_disk(Sandbox& sandbox, LaunchRequest& request,
+                                          const LayerStack& stack);
+  [[nodiscard]] Result<void> swap_in_memory(Sandbox& sandbox, LaunchRequest& request,
+                                            const LayerStack& stack);
   [[nodiscard]] Result<Sealed> seal_stacked(Sandbox& sandbox, LaunchRequest& request,
-                                            const std::string& layer);
+                                            const std::string& layer, const std::string& fresh);
   [[nodiscard]] ChildPlan child_plan(const LaunchRequest& request, const Slot& slot) const;
   [[nodiscard]] Result<sys::Child> clone_child(ChildPlan& plan);
 

@@ -14,7 +14,7 @@
 namespace caisson::engine::native {
 namespace {
 
-constexpr seconds kFreezeWait{2};
+constexpr seconds kFreezeWait{1};
 constexpr std::size_t kLayerNamesMax = 256;
 constexpr std::size_t kInitAlone = 1;
 
@@ -84,10 +84,10 @@ Result<void> NativeTier::make_places(const LaunchRequest& request) {
   if (!needs_store(request)) return {};
   Pool* store = TRY(pool());
   const std::string upper = Pool::kUppers + request.id;
-  if (request.resume && !store->has(upper))
-    return failure(Errc::NotFound, "sandbox '" + request.id + "' has no files here");
-  if (request.storage == Storage::Disk && !request.resume)
+  // A launcher that died between two steps may have left none, or one without its limit.
+  if (request.storage == Storage::Disk && !(request.resume && store->has(upper)))
     TRY_IN("storage", store->make(upper, request.limits.disk_bytes));
+  if (request.resume) TRY_IN("storage", store->limit(upper, request.limits.disk_bytes));
   for (const StoreMount& mount : request.store_mounts) {
     if (mount.kind != StoreMount::Kind::Target) continue;
     const auto made =
@@ -132,27 +132,40 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
     return failure(Errc::Busy, "the sandbox's files are in memory; create it with storage disk");
   }
   Pool* store = TRY(pool());
-  if (store->has(Pool::kLayers + layer))
-    return failure(Errc::AlreadyExists, "layer '" + layer + "' exists");
+  const std::string upper = Pool::kUppers + request.id;
+  const std::string sealed = Pool::kLayers + layer;
+  if (store->has(sealed)) return failure(Errc::AlreadyExists, "layer '" + layer + "' exists");
   if (request.stack.layers.size() >= kLayersMax) {
     return failure(Errc::Exhausted, "the sandbox has " + std::to_string(kLayersMax) +
                                         " layers, its most: wait until they are made one");
   }
-  StandStill still(sandbox.groups(), Clock::now() + kFreezeWait);
-  TRY(still.begin());
-  if (TRY(sandbox.groups().members()).size() == kInitAlone) {
-    auto sealed = seal_stacked(sandbox, request, layer);
-    if (sealed || sealed.error().code != Errc::Busy) return sealed;
-  }
-  TRY(store->copy(Pool::kUppers + request.id, Pool::kLayers + layer));
-  const auto bytes = store->bytes(Pool::kLayers + layer);
-  return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
+  // Made before anything stands still: the file system may be busy with others.
+  const std::string fresh = TRY_IN("storage", store->make_ready(request.limits.disk_bytes));
+  const auto attempt = [&]() -> Result<Sealed> {
+    // One that its owner has paused hears nothing of new rules until it goes on.
+    if (!TRY(sandbox.groups().frozen()) && request.folders.empty() && sandbox.hold()) {
+      // Where that cannot be, everything stands as before, and a copy can always be had.
+      const auto members = sandbox.groups().members();
+      if (members && members->size() == kInitAlone) {
+        if (auto stacked = seal_stacked(sandbox, request, layer, fresh)) return stacked;
+      }
+      sandbox.release();
+    }
+    StandStill still(sandbox.groups(), Clock::now() + kFreezeWait);
+    TRY(still.begin());
+    const auto bytes = store->bytes(upper);
+    TRY(store->copy(upper, sealed));
+    return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
+  };
+  auto done = attempt();
+  if (store->has(fresh)) (void)store->remove(fresh);
+  return done;
 }
 
-// The writable layer gets a layer's name, and an empty one takes its place. Whatever fails, the
+// The writable layer gets a layer's name, and the empty one takes its place. Whatever fails, the
 // sandbox stands as before.
 Result<Sealed> NativeTier::seal_stacked(Sandbox& sandbox, LaunchRequest& request,
-                                        const std::string& layer) {
+                                        const std::string& layer, const std::string& fresh) {
   const LivingMounts living{sandbox.pidfd(), own_mounts_.get()};
   const auto written = written_mounts(request, image_->system_folders);
   TRY(fence_mounts(living, written));
@@ -161,16 +174,15 @@ Result<Sealed> NativeTier::seal_stacked(Sandbox& sandbox, LaunchRequest& request
   const auto bytes = pool_->bytes(upper);
   LayerStack stack = request.stack;
   stack.layers.insert(stack.layers.begin(), layer);
-  const auto swap = [&]() -> Result<void> {
-    TRY(pool_->rename(upper, sealed));
-    auto made = pool_->make(upper, request.limits.disk_bytes);
-    if (made) made = swap_stack(sandbox, request, stack);
-    if (made) return {};
-    if (pool_->has(upper)) (void)pool_->remove(upper);
-    TRY(pool_->rename(sealed, upper));
-    return made;
-  };
-  auto swapped = swap();
+  auto swapped = pool_->rename(upper, sealed);
+  if (swapped) {
+    swapped = pool_->rename(fresh, upper);
+    if (swapped) swapped = swap_stack(sandbox, request, stack);
+    if (!swapped) {
+      (void)pool_->rename(upper, fresh);
+      (void)pool_->rename(sealed, upper);
+    }
+  }
   if (!swapped) {
     (void)open_fence(living, written);
     return std::unexpected(swapped.error());
@@ -178,7 +190,8 @@ Result<Sealed> NativeTier::seal_stacked(Sandbox& sandbox, LaunchRequest& request
   return Sealed{SnapshotKind::Stacked, bytes ? *bytes : 0};
 }
 
-// A new root with an empty writable layer, whose place is there already.
+// A new root with an empty writable layer, whose place is there already. An error means that the
+// old root stands; after the swap there is none, and a sandbox that could not be told ends.
 Result<void> NativeTier::swap_stack(Sandbox& sandbox, LaunchRequest& request,
                                     const LayerStack& stack) {
   const Stage::Scope staged(stage_);
@@ -191,13 +204,18 @@ Result<void> NativeTier::swap_stack(Sandbox& sandbox, LaunchRequest& request,
   Rootfs rootfs = TRY(build_rootfs(next, sandbox.slot(), {}, sources, Scope::Files));
   UniqueFd old = TRY(replace_root({sandbox.pidfd(), own_mounts_.get()}, rootfs.root.get(),
                                   rootfs.mounts, kept_mounts(request)));
-  supply_.spend_slowly(TRY(sys::park(std::move(old))));
-  for (UniqueFd& one : rootfs.spent) one = TRY(sys::park(std::move(one)));
-  supply_.spend(std::move(rootfs.spent));
+  if (auto parked = sys::park(std::move(old))) supply_.spend_slowly(std::move(*parked));
+  std::vector<UniqueFd> spent;
+  for (UniqueFd& one : rootfs.spent) {
+    if (auto parked = sys::park(std::move(one))) spent.push_back(std::move(*parked));
+  }
+  supply_.spend(std::move(spent));
   request.stack = stack;
   // The rules name files of the old root; init makes them anew before it looks at anything else.
-  return send_config(wire::ControlKind::Rules, sandbox.control(), request, sandbox.slot(),
-                     sandbox.nonce(), {});
+  if (!send_config(wire::ControlKind::Rules, sandbox.control(), request, sandbox.slot(),
+                   sandbox.nonce(), {}))
+    (void)sandbox.kill();
+  return {};
 }
 
 namespace {
@@ -214,57 +232,86 @@ Result<std::vector<std::string>> sides(int layer) {
 
 Result<void> rename_sides(int layer, const std::vector<std::string>& names, const std::string& from,
                           const std::string& to) {
-  for (const std::string& name : names) {
-    if (::renameat(layer, (from + name).c_str(), layer, (to + name).c_str()) != 0)
-      return sys_failure("put a writable layer aside", errno);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (::renameat(layer, (from + names[i]).c_str(), layer, (to + names[i]).c_str()) == 0) continue;
+    const int reason = errno;
+    while (i-- > 0)
+      (void)::renameat(layer, (to + names[i]).c_str(), layer, (from + names[i]).c_str());
+    return sys_failure("put a writable layer aside", reason);
   }
   return {};
 }
 
-constexpr const char* kAside = "old.";
-
 }  // namespace
+
+// The old writable layer is put aside, and back if the swap comes to nothing.
+Result<void> NativeTier::swap_on_disk(Sandbox& sandbox, LaunchRequest& request,
+                                      const LayerStack& stack) {
+  const std::string upper = Pool::kUppers + request.id;
+  const std::string aside = Pool::kAside + request.id;
+  const std::string fresh = TRY_IN("storage", pool_->make_ready(request.limits.disk_bytes));
+  auto done = pool_->rename(upper, aside);
+  if (done) {
+    done = pool_->rename(fresh, upper);
+    if (done) done = swap_stack(sandbox, request, stack);
+    if (!done) {
+      if (!pool_->has(fresh)) (void)pool_->rename(upper, fresh);
+      (void)pool_->rename(aside, upper);
+    }
+  }
+  if (!done) {
+    (void)pool_->remove(fresh);
+    return done;
+  }
+  // What stays there would be put back by the next launcher.
+  if (!pool_->remove(aside)) (void)sandbox.kill();
+  return {};
+}
+
+Result<void> NativeTier::swap_in_memory(Sandbox& sandbox, LaunchRequest& request,
+                                        const LayerStack& stack) {
+  const std::vector<std::string> names = TRY(sides(sandbox.layer()));
+  const std::string aside = "old." + TRY(SandboxId::random()).str() + ".";
+  TRY(rename_sides(sandbox.layer(), names, "", aside));
+  const auto done = swap_stack(sandbox, request, stack);
+  if (done) {
+    for (const std::string& name : names) (void)sys::remove_tree(sandbox.layer(), aside + name);
+    return {};
+  }
+  // Whatever of the new ones was made has their names.
+  const auto made = sides(sandbox.layer());
+  if (made) {
+    for (const std::string& name : *made) (void)sys::remove_tree(sandbox.layer(), name);
+  }
+  (void)rename_sides(sandbox.layer(), names, aside, "");
+  return done;
+}
 
 Result<void> NativeTier::restack(Sandbox& sandbox, LaunchRequest& request,
                                  const LayerStack& stack) {
   if (!request.folders.empty())
     return failure(Errc::Unsupported, "a sandbox that shows folders of the host stays as it is");
-  Pool* store = TRY(pool());
-  StandStill still(sandbox.groups(), Clock::now() + kFreezeWait);
-  TRY(still.begin());
-  const std::size_t running = TRY(sandbox.groups().members()).size() - kInitAlone;
-  if (running > 0) {
-    return failure(Errc::Busy, std::to_string(running) +
+  TRY(pool());
+  TRY(sandbox.hold());
+  auto done = replace_stack(sandbox, request, stack);
+  if (!done) sandbox.release();
+  return done;
+}
+
+// init is held. Nobody else is there who could start anything.
+Result<void> NativeTier::replace_stack(Sandbox& sandbox, LaunchRequest& request,
+                                       const LayerStack& stack) {
+  const std::size_t members = TRY(sandbox.groups().members()).size();
+  if (members > kInitAlone) {
+    return failure(Errc::Busy, std::to_string(members - kInitAlone) +
                                    " processes run in the sandbox; end them, or say end_processes");
   }
   const LivingMounts living{sandbox.pidfd(), own_mounts_.get()};
   const auto written = written_mounts(request, image_->system_folders);
   TRY(fence_mounts(living, written));
-  const std::string upper = Pool::kUppers + request.id;
-  const std::string aside = Pool::kMaking + request.id;
-  const bool disk = request.storage == Storage::Disk;
-  std::vector<std::string> old;
-  if (!disk) old = TRY(sides(sandbox.layer()));
-  const auto put_aside = [&]() -> Result<void> {
-    if (!disk) return rename_sides(sandbox.layer(), old, "", kAside);
-    TRY(store->rename(upper, aside));
-    return store->make(upper, request.limits.disk_bytes);
-  };
-  auto done = put_aside();
-  if (done) done = swap_stack(sandbox, request, stack);
-  if (done) {
-    if (disk) return store->remove(aside);
-    for (const std::string& name : old) (void)sys::remove_tree(sandbox.layer(), kAside + name);
-    return {};
-  }
-  if (disk && store->has(aside)) {
-    if (store->has(upper)) (void)store->remove(upper);
-    (void)store->rename(aside, upper);
-  } else if (!disk) {
-    for (const std::string& name : old) (void)sys::remove_tree(sandbox.layer(), name);
-    (void)rename_sides(sandbox.layer(), old, kAside, "");
-  }
-  (void)open_fence(living, written);
+  auto done = request.storage == Storage::Disk ? swap_on_disk(sandbox, request, stack)
+                                               : swap_in_memory(sandbox, request, stack);
+  if (!done) (void)open_fence(living, written);
   return done;
 }
 

@@ -1,6 +1,7 @@
 // Process 1 of a sandbox: starts, serves, reaps.
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -113,15 +114,43 @@ void peer_left(Init& init) {
   _exit(0);  // the kernel ends every process of the namespace with its first one
 }
 
-void on_control(Init& init) {
+// The kind of the next message, without taking it; Failed when there is none.
+wire::ControlKind next_kind() {
   wire::ControlHeader header{};
   const ssize_t seen = recv(wire::kFdControl, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
-  if (seen == sizeof(header) && header.kind == static_cast<uint32_t>(wire::ControlKind::Rules)) {
-    // A sandbox whose tenants would run by the rules of another root is none.
-    const StartFailure read = read_rules(init.config);
-    if (!read.ok()) give_up(read);
+  return seen == sizeof(header) ? static_cast<wire::ControlKind>(header.kind)
+                                : wire::ControlKind::Failed;
+}
+
+// A sandbox whose tenants would run by the rules of another root is none.
+void take_rules(Init& init) {
+  const StartFailure read = read_rules(init.config);
+  if (!read.ok()) give_up(read);
+}
+
+// The launcher changes the root under us: nobody is started before it says how that went.
+void hold(Init& init) {
+  const wire::ControlHeader held{wire::kVersion, static_cast<uint32_t>(wire::ControlKind::Held)};
+  if (send(wire::kFdControl, &held, sizeof(held), MSG_NOSIGNAL | MSG_DONTWAIT) !=
+      static_cast<ssize_t>(sizeof(held)))
     return;
+  for (;;) {
+    pollfd control{wire::kFdControl, POLLIN, 0};
+    if (poll(&control, 1, -1) < 0 && errno != EINTR) end_sandbox(init);
+    if ((control.revents & (POLLHUP | POLLERR)) != 0) end_sandbox(init);
+    if ((control.revents & POLLIN) == 0) continue;
+    if (next_kind() == wire::ControlKind::Rules) return take_rules(init);
+    wire::ControlHeader header{};
+    const ssize_t got = recv(wire::kFdControl, &header, sizeof(header), MSG_DONTWAIT);
+    if (got == 0) end_sandbox(init);
+    if (got == sizeof(header) && header.kind == static_cast<uint32_t>(wire::ControlKind::Release))
+      return;
   }
+}
+
+void on_control(Init& init) {
+  if (next_kind() == wire::ControlKind::Rules) return take_rules(init);
+  wire::ControlHeader header{};
   int fd = -1;
   const ssize_t got = receive_with_descriptor(wire::kFdControl, &header, sizeof(header), fd);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -129,6 +158,7 @@ void on_control(Init& init) {
   const bool whole = got == sizeof(header) && header.version == wire::kVersion;
   const auto kind = static_cast<wire::ControlKind>(header.kind);
   if (whole && kind == wire::ControlKind::Shutdown) end_sandbox(init);
+  if (whole && kind == wire::ControlKind::Hold) hold(init);
   if (whole && kind == wire::ControlKind::EndProcesses) {
     init.processes.kill_all();
     init.operations.end_all();

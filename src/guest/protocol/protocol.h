@@ -6,8 +6,9 @@
 //
 //   kFdControl  SOCK_SEQPACKET to the launcher, for life. First message: InitConfig. Later: Attach
 //   (with the end of a
-//               new SOCK_STREAM as SCM_RIGHTS), Rules, EndProcesses and Shutdown. When it closes, the launcher is
-//               gone and init ends the sandbox. init writes at most one message: ControlFailed.
+//               new SOCK_STREAM as SCM_RIGHTS), Rules, EndProcesses and Shutdown. When it closes,
+//               the launcher is gone and init ends the sandbox. init writes ControlFailed, once,
+//               and Held.
 //   kFdStream   SOCK_STREAM to whoever drives the sandbox. Frames in both directions, described
 //   below. A new Attach
 //               replaces it; what was half read or half written is forgotten and init starts with
@@ -374,9 +375,12 @@ enum class ControlKind : uint32_t {
   Config = 1,
   Attach = 2,
   Shutdown = 3,
-  Rules = 4,  // as Config, of which init takes the rules alone: the root is another one now
+  Rules = 4,         // as Config, of which init takes the rules alone: the root is another one now
   EndProcesses = 5,  // kill whatever was started for anybody
-  Failed = 64
+  Hold = 6,          // say Held, and do nothing more until Rules or Release comes
+  Release = 7,
+  Failed = 64,  // of init, as ControlFailed
+  Held = 65     // of init
 };
 
 struct ControlHeader {
