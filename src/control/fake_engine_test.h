@@ -113,6 +113,7 @@ class FakeLauncher final : public engine::LauncherChannel {
   }
   awaitable<Result<engine::Status>> stop(std::string id) override {
     if (!world_.connected) co_return away();
+    if (auto bad = inject("stop")) co_return std::unexpected(*bad);
     const auto at = world_.boxes.find(id);
     if (at == world_.boxes.end()) co_return none();
     if (at->second.guest) at->second.guest->close();
@@ -135,6 +136,10 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (running && !world_.store.live_snapshots) co_return busy();
     world_.store.layers.insert(layer);
     if (!running) at->second.stack.layers.insert(at->second.stack.layers.begin(), layer);
+    if (const auto gate = world_.store.seal_waits) {
+      if (co_await gate->wait() != engine::Wake::Woken) co_return failure(Errc::Gone, "left");
+    }
+    if (world_.store.sealed_but) co_return std::unexpected(*world_.store.sealed_but);
     co_return engine::Sealed{running ? engine::SnapshotKind::Cow : engine::SnapshotKind::Stacked,
                              7};
   }

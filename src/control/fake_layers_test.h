@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "engine/channel/wakeup.h"
 #include "engine/launch_request.h"
 #include "engine/layers.h"
 #include "guest/protocol/layer_job.h"
@@ -87,7 +88,9 @@ struct FakeStoreWorld {
   int jobs_at_once = 0;
   int jobs_at_once_most = 0;
   std::map<std::string, Error> fails;  // by the name of the call
-  int fails_in = -1;                   // the so-manyth call from now, whichever it is
+  std::optional<Error> sealed_but;     // it was sealed, and this is what comes back
+  std::shared_ptr<engine::Wakeup> seal_waits;
+  int fails_in = -1;  // the so-manyth call from now, whichever it is
 };
 
 // Plays caisson-layer on a socket: takes one job, answers, stays until the other side closes.

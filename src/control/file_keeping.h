@@ -19,6 +19,9 @@
 
 namespace caisson::control {
 
+// Of one tenant: snapshots, images as they are unpacked, and what volumes may hold.
+inline constexpr std::uint64_t kTenantStoreBytesMax = 64ULL << 30U;
+
 struct FileKeeping {
   explicit FileKeeping(const boost::asio::any_io_executor& executor)
       : works(executor), looking(executor, 1), collecting(executor, 1) {}
@@ -33,8 +36,15 @@ struct FileKeeping {
   // The launcher makes its store when it is first asked about it, so nobody asks before there is a
   // need. From then on this is what it has.
   bool looked = false;
+  // Some record could not be read, so nobody knows what it needs: nothing is dropped in this run.
+  bool unsure = false;
+  // Snapshots whose seal is under way.
+  std::shared_ptr<std::set<std::string>> sealing = std::make_shared<std::set<std::string>>();
   Turns looking;
   std::set<std::string> layers;
+
+  // Layers of stacks whose successor could not be recorded; they stay for this run.
+  std::vector<LayerWorks::Hold> on_record;
 
   store::WallTime latest = 0;  // of the snapshots: no two are of one moment
   Turns collecting;            // garbage, one at a time

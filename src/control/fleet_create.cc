@@ -83,6 +83,7 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
     if (!mounted) plan = std::unexpected(mounted.error());
   }
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
+  const auto volumes = hold_volumes(caller.tenant, *plan);
   auto place = reserve(caller, plan->name);
   if (!place) co_return co_await settle(audit, refuse(place.error()));
   auto launched = co_await launch(caller, std::move(*plan), std::move(*place));

@@ -99,6 +99,7 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
   const auto hold = files_.works.hold(point->stack.layers);
   auto plan = co_await fork_plan(parent.ptr(), *std::move(point), std::move(wish));
   if (!plan) co_return co_await settle(audit, refuse(explain(*parent, plan.error())));
+  const auto volumes = hold_volumes(parent->tenant, *plan);
   auto launched = co_await launch(caller, *std::move(plan), *std::move(place));
   if (!launched) {
     tidy_soon();

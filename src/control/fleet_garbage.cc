@@ -35,7 +35,12 @@ store::AuditEvent told(const std::string& tenant, std::string action, std::strin
 }  // namespace
 
 Result<void> FleetImpl::open_files() {
-  files_.seal = TRY_IN("file state", StateSeal::open(options_.state_key));
+  bool any = false;
+  for (const auto kind :
+       {store::FileKind::Image, store::FileKind::Snapshot, store::FileKind::Volume})
+    any = any || !TRY_IN("file state", store_.files(kind)).empty();
+  files_.seal = TRY_IN("file state",
+                       StateSeal::open(options_.state_key, any ? NewKey::Refuse : NewKey::Make));
   files_.boot = options_.boot_id;
   if (files_.boot.empty()) {
     const auto text = sys::read_small(AT_FDCWD, "/proc/sys/kernel/random/boot_id");
@@ -72,6 +77,7 @@ Result<void> FleetImpl::load_files() {
         read ? files_.volumes.put(*std::move(read)) : void(wrong = read.error());
       }
       if (!wrong) continue;
+      files_.unsure = true;
       store::AuditEvent event = told(row.key.tenant, "files.refused", row.key.id);
       event.outcome = store::Outcome::Denied;
       batch.audit.push_back(std::move(event));
@@ -122,6 +128,7 @@ awaitable<Result<void>> FleetImpl::look() {
   if (files_.looked) co_return Result<void>();
   auto cleared = co_await clear_store();
   files_.looked = cleared.has_value();
+  tidy_soon();
   co_return cleared;
 }
 
@@ -132,6 +139,9 @@ awaitable<Result<void>> FleetImpl::clear_store() {
   for (const Entry& entry : *stored) {
     if (entry.kind == Entry::Kind::Layer) there.insert(entry.name);
   }
+  if (settles()) {
+    if (const auto told = co_await ask_stacks(); !told) co_return std::unexpected(told.error());
+  }
   store::Store::Batch batch;
   settle_making(there, batch);
   files_.images.mark_broken(there);
@@ -141,19 +151,45 @@ awaitable<Result<void>> FleetImpl::clear_store() {
     const auto written = co_await record(std::move(batch));
     if (!written) co_return std::unexpected(written.error());
   }
+  files_.layers.insert(there.begin(), there.end());
+  // Once calls come, a sandbox has a writable layer before it has a record, and a layer may be
+  // wanted again while it goes: then tidy() does it, one by one.
+  if (serving_ || files_.unsure) co_return Result<void>();
   const std::set<std::string> needed = referenced_layers();
   for (const Entry& entry : *stored) {
-    // A sandbox that is being made has a writable layer before it has a record; at the start there
-    // is none yet.
-    const bool upper =
-        entry.kind == Entry::Kind::Upper && !serving_ && !living_.contains(entry.name);
+    const bool upper = entry.kind == Entry::Kind::Upper && !living_.contains(entry.name);
     const bool layer = entry.kind == Entry::Kind::Layer && !needed.contains(entry.name) &&
                        !files_.works.held(entry.name);
     if (!upper && !layer) continue;
     const auto dropped = co_await launcher_->drop(entry.kind, entry.name);
-    if (layer && (dropped || dropped.error().code == Errc::NotFound)) there.erase(entry.name);
+    if (layer && (dropped || dropped.error().code == Errc::NotFound))
+      files_.layers.erase(entry.name);
   }
-  files_.layers.insert(there.begin(), there.end());
+  co_return Result<void>();
+}
+
+bool FleetImpl::unsettled(const SnapshotRecord& record) const {
+  return record.making && !files_.sealing->contains(record.id) &&
+         !files_.works.held(record.stack.layers.front());
+}
+
+bool FleetImpl::settles() const {
+  return std::ranges::any_of(files_.snapshots.all(),
+                             [this](const auto& one) { return unsettled(one.second); });
+}
+
+// Of a sandbox that lives the launcher knows what it stands on, whatever became of a seal.
+awaitable<Result<void>> FleetImpl::ask_stacks() {
+  auto there = co_await launcher_->living();
+  if (!there) co_return std::unexpected(there.error());
+  for (engine::Living& one : *there) {
+    const auto at = living_.find(one.id);
+    if (at == living_.end() || at->second->state == State::Stopped) continue;
+    const bool waits = std::ranges::any_of(files_.snapshots.all(), [&](const auto& row) {
+      return row.second.sandbox == one.id && unsettled(row.second);
+    });
+    if (waits) at->second->kept.stack = std::move(one.stack);
+  }
   co_return Result<void>();
 }
 
@@ -162,17 +198,22 @@ awaitable<Result<void>> FleetImpl::clear_store() {
 void FleetImpl::settle_making(const std::set<std::string>& there, store::Store::Batch& batch) {
   std::vector<SnapshotRecord> making;
   for (const auto& [id, record] : files_.snapshots.all()) {
-    if (record.making && !files_.works.held(record.stack.layers.front())) making.push_back(record);
+    if (unsettled(record)) making.push_back(record);
   }
   for (SnapshotRecord& record : making) {
     const std::string layer = record.stack.layers.front();
-    if (!there.contains(layer)) {
+    const auto at = living_.find(record.sandbox);
+    engine::LayerStack below = record.stack;
+    below.layers.erase(below.layers.begin());
+    // One that stands elsewhere by now has gone on since: the row is of another day.
+    const bool stale = at != living_.end() && at->second->kept.stack != record.stack &&
+                       at->second->kept.stack != below;
+    if (stale || !there.contains(layer)) {
       files_.snapshots.remove(record.id);
       batch.forgotten_files.push_back(record.key());
       continue;
     }
     record.making = false;
-    const auto at = living_.find(record.sandbox);
     // The launcher told the stack of one that lives. One that is stopped stood on the old stack:
     // with the new layer below it, its own files are the same, however it was sealed.
     if (at != living_.end() && at->second->state == State::Stopped) {
@@ -261,6 +302,7 @@ awaitable<void> FleetImpl::tidy() {
 
 // Each alone, so that nobody unpacks one anew while it goes; judged in the same breath.
 awaitable<std::uint64_t> FleetImpl::drop_layers(bool images) {
+  if (files_.unsure) co_return 0;
   const std::weak_ptr<FleetImpl*> alive = alive_;
   const std::set<std::string> needed = referenced_layers();
   std::vector<std::string> over;
@@ -293,6 +335,13 @@ awaitable<Result<GarbageView>> FleetImpl::collect_now(Caller caller) {
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
+  if (files_.unsure)
+    co_return co_await settle(
+        audit, refuse(Error{Errc::Busy,
+                            "some records could not be read when the server started, and what they "
+                            "need is not known: see files.refused in the audit, mend or remove "
+                            "them, and restart the server",
+                            0}));
   auto turn = co_await files_.collecting.take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
   if (const auto looked = co_await look(); !looked)

@@ -58,10 +58,10 @@ bool same_digest(const wire::LayerDone& done, const image::Digest& diff_id) {
 
 }  // namespace
 
-// Once for each layer, however many images want it; what it unpacks to is what the image says.
+// Once for each blob, however many images want it; what it unpacks to is what the image says.
 awaitable<Result<void>> FleetImpl::unpack(image::Layer layer, UniqueFd file,
                                           std::function<void(ImageProgress)> tell) {
-  const auto name = layer_name(layer.diff_id);
+  const auto name = layer_name(layer.digest, layer.diff_id);
   if (!name) co_return std::unexpected(name.error());
   const auto hold = files_.works.hold({*name});
   auto alone = co_await files_.works.alone(*name);
@@ -111,12 +111,17 @@ awaitable<Result<ImageRecord>> FleetImpl::shelve(const Caller& caller, image::Pu
   made.tenant = caller.tenant;
   std::vector<std::string> names;
   for (const image::Layer& layer : image.layers) {
-    auto name = layer_name(layer.diff_id);
+    auto name = layer_name(layer.digest, layer.diff_id);
     if (!name) co_return std::unexpected(name.error());
     names.push_back(*std::move(name));
     made.view.layers.push_back(layer.diff_id.str());
     made.view.packed_bytes += layer.size;
   }
+  const ImageRecord* old = files_.images.find(caller.tenant, image.reference);
+  std::uint64_t instead =
+      old != nullptr && old->view.reference == image.reference.str() ? old->view.bytes : 0;
+  if (const auto room = has_room(caller.tenant, made.view.packed_bytes, instead); !room)
+    co_return std::unexpected(room.error().within("image"));
   const auto hold = files_.works.hold(names);
   for (const image::Layer& layer : image.layers) {
     auto unpacked = co_await unpack(layer, UniqueFd(), tell);
@@ -142,6 +147,10 @@ awaitable<Result<ImageRecord>> FleetImpl::shelve(const Caller& caller, image::Pu
         made.view.bytes += entry.bytes;
     }
   }
+  old = files_.images.find(caller.tenant, image.reference);
+  instead = old != nullptr && old->view.reference == made.view.reference ? old->view.bytes : 0;
+  if (const auto room = has_room(caller.tenant, made.view.bytes, instead); !room)
+    co_return std::unexpected(room.error().within("image"));
   store::Store::Batch batch;
   batch.files.push_back(files_.seal->seal(made.key(), made.view.created, to_json(made)));
   const auto written = co_await record(std::move(batch));

@@ -127,6 +127,8 @@ awaitable<Result<ImageView>> FleetImpl::pull_now(Caller caller, PullWish wish,
     co_return co_await settle(
         audit, refuse(Error{Errc::Exhausted, "image: 1000 images are there; remove one first", 0,
                             "image"}));
+  if (const auto room = has_room(caller.tenant, 0); !room)
+    co_return co_await settle(audit, refuse(room.error().within("image")));
   if (const auto looked = co_await look(); !looked)
     co_return co_await settle(audit, refuse(looked.error()));
   const auto holds = std::make_shared<Holds>();
@@ -134,7 +136,7 @@ awaitable<Result<ImageView>> FleetImpl::pull_now(Caller caller, PullWish wish,
     if (tell) tell(progress_of(at));
   };
   request->on_layer = [this, holds, tell](image::LayerReady ready) {
-    if (auto name = layer_name(ready.layer.diff_id); name)
+    if (auto name = layer_name(ready.layer.digest, ready.layer.diff_id); name)
       holds->push_back(files_.works.hold({*std::move(name)}));
     return unpack(std::move(ready.layer), std::move(ready.fd), tell);
   };

@@ -26,6 +26,7 @@ class FakeRegistry final : public ImageSource {
     if (fails) co_return std::unexpected(*fails);
     auto made = co_await image::make_image(*blobs, request.reference, config, sources());
     if (!made) co_return std::unexpected(made.error());
+    if (claimed) made->layers.back().diff_id = *claimed;
     for (std::size_t i = 0; request.on_layer && i < made->layers.size(); ++i) {
       image::LayerReady ready;
       ready.index = i;
@@ -55,6 +56,7 @@ class FakeRegistry final : public ImageSource {
   std::vector<std::string> layers;
   std::vector<std::string> logins;
   std::optional<Error> fails;
+  std::optional<image::Digest> claimed;  // what the last layer is said to unpack to
   int pulls = 0;
 };
 
@@ -65,8 +67,19 @@ std::string layer(char mark) {
   return out;
 }
 
+image::Digest digest_of(std::string_view text) {
+  image::Hasher hasher;
+  hasher.update(text);
+  return hasher.finish();
+}
+
 class FleetImages : public FleetTest {
  protected:
+  // In the launcher's store. Layers of images that are made here are not compressed.
+  static std::string name_of(char mark) {
+    const image::Digest digest = digest_of(layer(mark));
+    return *layer_name(digest, digest);
+  }
   FleetImages() {
     options_.state_key = dir_.path("state.key");
     options_.images.folder = dir_.path("blobs");
@@ -152,7 +165,8 @@ TEST_F(FleetImages, AnImageIsPulledUnpackedAndUsed) {
   const auto& request = world_.requests.back();
   EXPECT_FALSE(request.stack.host);
   // Topmost first.
-  EXPECT_EQ(request.stack.layers.front(), "sha256-" + made->layers.back().substr(7));
+  ASSERT_EQ(request.stack.layers.size(), 2U);
+  EXPECT_EQ(request.stack.layers.front(), name_of('2'));
   EXPECT_EQ(request.gid, 8U);
   // The next server knows it.
   close();
@@ -217,6 +231,25 @@ TEST_F(FleetImages, ALayerThatIsSomethingElseIsRefused) {
   EXPECT_EQ(store_.last().outcome, store::Outcome::Denied);
 }
 
+TEST_F(FleetImages, WhoClaimsAnothersLayerDoesNotGetIt) {
+  open();
+  ASSERT_TRUE(pull("private"));
+  const std::size_t jobs = world_.store.jobs.size();
+  // A manifest of somebody else, with a blob of his own that is said to unpack to that layer.
+  registry_->layers = {layer('9')};
+  registry_->claimed = digest_of(layer('1'));
+  PullWish wish;
+  wish.reference = "thief";
+  wish.refresh = true;
+  const auto stolen = run(follow(wish, other_));
+  ASSERT_FALSE(stolen);
+  EXPECT_EQ(stolen.error().code, Errc::Protocol);
+  EXPECT_EQ(world_.store.jobs.size(), jobs + 1) << "it was unpacked, and seen to be something else";
+  EXPECT_TRUE(fleet_->images(other_).empty());
+  settle();
+  EXPECT_EQ(world_.store.layers.size(), 2U);
+}
+
 TEST_F(FleetImages, WhateverFailsLeavesNoImage) {
   open();
   for (int step = 0; step < 8; ++step) {
@@ -235,9 +268,7 @@ TEST_F(FleetImages, WhateverFailsLeavesNoImage) {
 TEST_F(FleetImages, NamesOfUsersAreLookedUpInTheImage) {
   registry_->config.user = *image::parse_user("app:web");
   open();
-  image::Hasher hasher;
-  hasher.update(layer('2'));
-  const std::string top = "sha256-" + std::string(hasher.finish().hex());
+  const std::string top = name_of('2');
   world_.image_files[top] = {{"/etc/passwd", "root:x:0:0::/root:/bin/sh\napp:x:33:33::/srv:/x\n"},
                              {"/etc/group", "web:x:44:\n"}};
   const auto made = pull("python");

@@ -23,6 +23,7 @@
 //   fleet_states.cc      diff, patch, merge
 //   fleet_volumes.cc     volumes
 //   fleet_persistence.cc sandboxes that stop and start again
+//   fleet_ledger.cc      what a tenant keeps, and how much that may be
 //   fleet_garbage.cc     what is there at the start, and what nobody needs any more
 //
 // A sandbox stands in living_ from the moment its record is durable until something ends it. Each
@@ -45,6 +46,7 @@
 #include "control/blocklist.h"
 #include "control/events.h"
 #include "control/file_keeping.h"
+#include "control/fleet_sandbox.h"
 #include "control/host_proxy.h"
 #include "control/open_fleet.h"
 #include "control/records.h"
@@ -64,74 +66,6 @@ inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came
 inline constexpr seconds kLaunchGrace{15};
 inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
 inline constexpr milliseconds kPortConnectTimeout{5'000};
-
-class FleetImpl;
-
-// A place under max_concurrent and its kin, and a name: given back when it goes.
-class Reservation {
- public:
-  Reservation(std::weak_ptr<FleetImpl*> fleet, std::string tenant, std::string token,
-              std::string name);
-  Reservation(const Reservation&) = delete;
-  Reservation& operator=(const Reservation&) = delete;
-  ~Reservation();
-
- private:
-  std::weak_ptr<FleetImpl*> fleet_;
-  std::string tenant_;
-  std::string token_;
-  std::string name_;
-};
-
-struct Sandbox {
-  std::string id;
-  std::string tenant;
-  std::string token;
-  KeptSpec kept;
-  engine::Limits limits;
-  engine::Record record;
-  State state = State::Running;
-  std::string end_reason;
-  store::WallTime created = 0;
-  TimePoint started = Clock::now();
-  std::shared_ptr<engine::GuestChannel> guest;   // none: adopted while paused, joined by resume()
-  std::shared_ptr<egress::Gate> gate;            // only with rules; closed before it is let go
-  std::shared_ptr<egress::Budget> budget;        // always: somebody outside may count, too
-  std::shared_ptr<egress::Authority> authority;  // only where it trusts one of ours
-  std::unique_ptr<Reservation> place;
-  bool changing = false;  // a pause, resume or change of limits is under way
-  int uses = 0;
-  TimePoint last_use = Clock::now();
-  std::optional<TimePoint> due;  // as it stands in the fleet's deadlines
-  std::uint64_t execs = 0;
-  std::map<std::uint32_t, std::string> commands;  // of the background processes we started
-  ToldCalls starters;                             // the calls that started a process
-  ToldCalls told;                                 // those that had another row about one
-  std::shared_ptr<Turns> files;                   // whoever seals or changes its stack
-  bool restacking = false;                        // calls that change files wait for their turn
-  bool flattening = false;
-  std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits
-
-  [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.gid}; }
-};
-using SandboxPtr = std::shared_ptr<Sandbox>;
-
-class Use {
- public:
-  explicit Use(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) { ++sandbox_->uses; }
-  Use(const Use&) = delete;
-  Use& operator=(const Use&) = delete;
-  ~Use() {
-    --sandbox_->uses;
-    sandbox_->last_use = Clock::now();
-  }
-  [[nodiscard]] Sandbox& operator*() const noexcept { return *sandbox_; }
-  [[nodiscard]] Sandbox* operator->() const noexcept { return sandbox_.get(); }
-  [[nodiscard]] const SandboxPtr& ptr() const noexcept { return sandbox_; }
-
- private:
-  SandboxPtr sandbox_;
-};
 
 // The audit row of one call. Whoever leaves before it was settled, leaves it written as failed.
 class Audited {
@@ -450,6 +384,11 @@ class FleetImpl final : public RunningFleet {
   // The caller has the sandbox's turn. `audit` is written with it when there is one.
   awaitable<Result<SnapshotRecord>> seal(SandboxPtr sandbox, SealWish wish, Audited* audit);
   [[nodiscard]] Result<void> may_seal(const Sandbox& sandbox) const;
+  // What a seal of it into `layer` will be.
+  [[nodiscard]] SnapshotRecord draft(const Sandbox& sandbox, std::string id,
+                                     const std::string& layer);
+  awaitable<Result<void>> intend(const Sandbox& sandbox, const SnapshotRecord& making);
+  void give_up(const Sandbox& sandbox, const SnapshotRecord& made, const Error& error);
   awaitable<Result<SnapshotRecord>> keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
                                                 Audited* audit);
   awaitable<Result<engine::Sealed>> seal_or_copy(SandboxPtr sandbox, std::string layer, bool copy);
@@ -473,13 +412,16 @@ class FleetImpl final : public RunningFleet {
   // fleet_undo.cc
   // For every call that may change files: awake, in turn, and with a checkpoint where one is due.
   awaitable<Result<void>> before_change(SandboxPtr sandbox);
-  awaitable<Result<void>> checkpoint(SandboxPtr sandbox);
+  awaitable<Result<void>> checkpoint(SandboxPtr sandbox);  // shielded: it has its own turn
   awaitable<Result<UndoView>> undo_now(Caller caller, SandboxPtr sandbox, UndoWish wish);
   awaitable<Result<UndoView>> go_back(SandboxPtr sandbox, UndoWish wish, Audited& audit);
   void flatten_soon(const SandboxPtr& sandbox);
   awaitable<void> flatten(SandboxPtr sandbox);
   awaitable<Result<void>> swap_run(SandboxPtr sandbox, std::vector<std::string> run,
                                    std::string layer);
+  awaitable<Result<void>> shorten(SandboxPtr sandbox, SnapshotRecord made,
+                                  engine::SnapshotKind kind, std::vector<std::string> run,
+                                  std::string layer);
 
   // fleet_states.cc
   struct StatePoint {
@@ -503,8 +445,9 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] static LayerJob merge_job(const StatePoint& ours, const StatePoint& theirs,
                                           const StatePoint& base, std::string layer);
   awaitable<Result<MergeView>> apply_merge(SandboxPtr sandbox, LayerResult merged,
-                                           engine::LayerStack stack, MergeView out,
-                                           bool end_processes, Audited& audit);
+                                           engine::LayerStack stack, MergeView out, Audited& audit);
+  awaitable<Result<void>> end_guest_processes(SandboxPtr sandbox);
+  awaitable<Result<SnapshotRecord>> seal_for_merge(SandboxPtr sandbox);
   [[nodiscard]] Result<StatePoint> merge_base(const StatePoint& ours,
                                               const StatePoint& theirs) const;
 
@@ -515,12 +458,16 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] std::vector<std::string> users_of(std::string_view tenant,
                                                   std::string_view volume) const;
   [[nodiscard]] Result<void> mount_volumes(const std::string& tenant, SandboxPlan& plan) const;
+  // From the plan on until the sandbox is seen, nobody removes what it will have.
+  [[nodiscard]] LayerWorks::Hold hold_volumes(const std::string& tenant,
+                                              const SandboxPlan& plan) const;
 
   // fleet_persistence.cc
   // What end() is for a sandbox whose files stay.
   void rest(const SandboxPtr& sandbox, std::string reason);
   void lay_down(const SandboxPtr& sandbox, std::string reason, std::string actor);
   awaitable<void> stop_away(std::string id);
+  awaitable<Result<void>> stop_there(SandboxPtr sandbox);
   awaitable<Result<SandboxView>> stop_now(Caller caller, SandboxPtr sandbox);
   awaitable<Result<SandboxView>> start_now(Caller caller, SandboxPtr sandbox);
   awaitable<Result<void>> adopt_stopped(store::SandboxRecord old, bool there,
@@ -533,10 +480,19 @@ class FleetImpl final : public RunningFleet {
   // The launcher's store is known from here on.
   awaitable<Result<void>> look();
   awaitable<Result<void>> clear_store();
+  // Seals of which nobody knows what came of them.
+  [[nodiscard]] bool unsettled(const SnapshotRecord& record) const;
+  [[nodiscard]] bool settles() const;
+  awaitable<Result<void>> ask_stacks();
   void settle_making(const std::set<std::string>& there, store::Store::Batch& batch);
   void drop_undurable(store::Store::Batch& batch);
   void tell_broken(store::Store::Batch& batch);
   [[nodiscard]] std::set<std::string> referenced_layers() const;
+  // fleet_ledger.cc
+  [[nodiscard]] std::uint64_t tenant_bytes(const std::string& tenant) const;
+  // Exhausted where `more` would be too much; `instead` of what is there already.
+  [[nodiscard]] Result<void> has_room(const std::string& tenant, std::uint64_t more,
+                                      std::uint64_t instead = 0) const;
   awaitable<std::uint64_t> drop_layers(bool images);
   void tidy_soon();
   awaitable<void> tidy();

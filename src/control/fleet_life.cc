@@ -206,6 +206,10 @@ awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxP
     done = std::unexpected(explain(*sandbox, Error{}));
   }
   if (done) {
+    sandbox->kept.paused = freeze;
+    store::Store::Batch batch;
+    batch.sandboxes.push_back(stored(*sandbox));
+    post(std::move(batch));  // the row of the call comes behind it, and is waited for
     sandbox->state = wanted;
     sandbox->last_use = Clock::now();
     schedule(*sandbox);

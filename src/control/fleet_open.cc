@@ -108,7 +108,9 @@ awaitable<Result<void>> FleetImpl::adopt() {
   for (const store::SandboxRecord& old : *known) {
     const auto at = by_id.find(old.id);
     co_await adopt_or_bury(old, at == by_id.end() ? nullptr : at->second, lost);
-    if (living_.contains(old.id)) by_id.erase(old.id);
+    const bool buried = !lost.sandboxes.empty() && lost.sandboxes.back().id == old.id &&
+                        lost.sandboxes.back().state == store::RecordState::Ended;
+    if (!buried) by_id.erase(old.id);
   }
   for (const auto& [id, living] : by_id) co_await clear_away(id);
   if (lost.sandboxes.empty()) co_return Result<void>();
@@ -128,11 +130,18 @@ awaitable<void> FleetImpl::adopt_or_bury(store::SandboxRecord old, const engine:
     why = "lost: " + adopted.error().message;
   }
   const auto kept = parse_kept_spec(old.spec);
-  if (kept && (stopped || kept->persistent)) {
+  if (!kept) {
+    // Its files are not ours to give away: it is left for somebody who can read it.
+    files_.unsure = true;
+    events_.add("files.refused", old.tenant, old.id, {{"message", kept.error().message}});
+    if (there != nullptr) co_await stop_away(old.id);
+    co_return;
+  }
+  if (stopped || kept->persistent) {
     if (const auto resting = co_await adopt_stopped(old, there != nullptr, batch); resting)
       co_return;
   }
-  disk_lost_ = disk_lost_ || (kept && kept->storage == engine::Storage::Disk);
+  disk_lost_ = disk_lost_ || kept->storage == engine::Storage::Disk;
   store::AuditEvent event;
   event.tenant = old.tenant;
   event.actor = "server";
@@ -166,11 +175,16 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
   open_budget(*sandbox);
   if (auto opened = co_await reopen_gate(sandbox); !opened)
     co_return std::unexpected(opened.error());
-  if (living.frozen) {
+  if (living.frozen && !sandbox->kept.paused) {
+    // A server died while it copied its files.
+    const auto thawed = co_await launcher_->thaw(sandbox->id);
+    if (!thawed) co_return std::unexpected(thawed.error());
+  } else if (living.frozen) {
     // Its init cannot say a word before resume().
     sandbox->state = State::Paused;
     co_return sandbox;
   }
+  sandbox->kept.paused = false;
   auto joined = co_await rejoin(sandbox);
   if (!joined) co_return std::unexpected(joined.error());
   co_return sandbox;
@@ -264,7 +278,8 @@ awaitable<void> FleetImpl::clear_orphans() {
     }
   }
   orphans_.clear();
-  if (strangers.empty()) co_return;
+  if (settles()) (void)co_await look();
+  if (alive.expired() || strangers.empty()) co_return;
   boost::asio::steady_timer grace(executor_, kLaunchGrace);
   boost::system::error_code ignored;
   co_await grace.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));

@@ -35,7 +35,27 @@ void FleetImpl::lay_down(const SandboxPtr& sandbox, std::string reason, std::str
 }
 
 awaitable<void> FleetImpl::stop_away(std::string id) {
-  (void)co_await launcher_->stop(std::move(id));
+  const std::weak_ptr<FleetImpl*> alive = alive_;
+  const auto stopped = co_await launcher_->stop(id);
+  if (stopped || alive.expired() || stopped.error().code == Errc::NotFound ||
+      stopped.error().code == Errc::LauncherGone)
+    co_return;
+  if (const auto at = living_.find(id); at != living_.end()) at->second->lingers = true;
+}
+
+// Nothing of it runs any more, or an error. A launcher that is away has nothing that runs, and when
+// only the way to it was, what is there is stopped as soon as it is back.
+awaitable<Result<void>> FleetImpl::stop_there(SandboxPtr sandbox) {
+  const auto stopped = co_await launcher_->stop(sandbox->id);
+  bool over = stopped || stopped.error().code == Errc::NotFound ||
+              stopped.error().code == Errc::LauncherGone;
+  if (!over) {
+    const auto status = co_await launcher_->status(sandbox->id);
+    over = !status && status.error().code == Errc::NotFound;
+  }
+  sandbox->lingers = !over;
+  if (!over) co_return std::unexpected(stopped.error());
+  co_return Result<void>();
 }
 
 awaitable<Result<SandboxView>> FleetImpl::stop_sandbox(const Caller& caller, std::string id) {
@@ -59,15 +79,13 @@ awaitable<Result<SandboxView>> FleetImpl::stop_now(Caller caller, SandboxPtr san
                             0}));
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
-  if (sandbox->state == State::Stopped)
+  if (sandbox->state == State::Stopped && !sandbox->lingers)
     co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   rest(sandbox, "stopped");
-  const auto stopped = co_await launcher_->stop(sandbox->id);
-  const bool gone = !stopped && (stopped.error().code == Errc::NotFound ||
-                                 stopped.error().code == Errc::LauncherGone);
-  if (!stopped && !gone) co_return co_await settle(audit, refuse(stopped.error()));
+  const auto stopped = co_await stop_there(sandbox);
+  if (!stopped) co_return co_await settle(audit, refuse(stopped.error()));
   audit.judge(nullptr);
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);
@@ -97,6 +115,13 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   if (sandbox->state != State::Stopped)
     co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
+  // What was sealed when its launcher was lost is part of its files.
+  if (const auto looked = co_await look(); !looked)
+    co_return co_await settle(audit, refuse(looked.error()));
+  if (sandbox->lingers) {
+    const auto stopped = co_await stop_there(sandbox);
+    if (!stopped) co_return co_await settle(audit, refuse(stopped.error()));
+  }
   SandboxPlan plan = plan_again(*sandbox);
   plan.spec.request.id = sandbox->id;
   plan.spec.request.resume = true;
@@ -152,8 +177,8 @@ awaitable<Result<void>> FleetImpl::adopt_stopped(store::SandboxRecord old, bool 
   sandbox->end_reason = old.end_reason.empty() ? "the server was stopped" : old.end_reason;
   sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
   open_budget(*sandbox);
-  if (there) co_await stop_away(old.id);
   living_[sandbox->id] = sandbox;
+  if (there) co_await stop_away(old.id);
   if (old.state == store::RecordState::Stopped) co_return Result<void>();
   sandbox->end_reason = "lost with its launcher";
   batch.sandboxes.push_back(stored(*sandbox));

@@ -23,8 +23,31 @@ std::unexpected<Error> no_snapshot(std::string_view what) {
   return failure(Errc::NotFound, fmt::format("snapshot '{}' does not exist", cut_text(what, 64)));
 }
 
-SnapshotRecord draft(const Sandbox& sandbox, std::string id, const std::string& layer,
-                     const std::string& boot) {
+// A seal that has not ended yet: whoever looks at the store leaves its row alone.
+class UnderWay {
+ public:
+  UnderWay(std::shared_ptr<std::set<std::string>> all, std::string id)
+      : all_(std::move(all)), id_(std::move(id)) {
+    all_->insert(id_);
+  }
+  ~UnderWay() { all_->erase(id_); }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+ private:
+  std::shared_ptr<std::set<std::string>> all_;
+  std::string id_;
+};
+
+// Neither yes nor no came back.
+bool unanswered(Errc code) {
+  return code == Errc::LauncherGone || code == Errc::Gone || code == Errc::Protocol ||
+         code == Errc::TimedOut;
+}
+
+}  // namespace
+
+SnapshotRecord FleetImpl::draft(const Sandbox& sandbox, std::string id, const std::string& layer) {
   SnapshotRecord out;
   out.id = std::move(id);
   out.tenant = sandbox.tenant;
@@ -36,12 +59,10 @@ SnapshotRecord draft(const Sandbox& sandbox, std::string id, const std::string& 
   out.stack.layers.insert(out.stack.layers.begin(), layer);
   out.base_layers = sandbox.kept.base_layers;
   out.making = true;
-  out.created = store::wall_now();
-  out.boot = boot;
+  files_.latest = out.created = std::max(store::wall_now(), files_.latest + 1);
+  out.boot = files_.boot;
   return out;
 }
-
-}  // namespace
 
 store::FileRecord FleetImpl::sealed_row(const SnapshotRecord& record) const {
   return files_.seal->seal(record.key(), record.created, to_json(record));
@@ -53,6 +74,7 @@ Result<void> FleetImpl::may_seal(const Sandbox& sandbox) const {
   if (files_.snapshots.count(sandbox.tenant) >= kSnapshotsMax)
     return failure(Errc::Exhausted,
                    fmt::format("{} snapshots are there; remove one first", kSnapshotsMax));
+  TRY(has_room(sandbox.tenant, 0));
   if (sandbox.kept.stack.layers.size() >= engine::kLayersMax)
     return failure(Errc::Busy,
                    "its stack has as many layers as it may have; they become one as soon as "
@@ -67,26 +89,21 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
   const auto layer = SandboxId::random();
   const auto id = SandboxId::random();
   if (!layer || !id) co_return std::unexpected(layer ? id.error() : layer.error());
-  SnapshotRecord made = draft(*sandbox, id->str(), layer->str(), files_.boot);
-  files_.latest = made.created = std::max(made.created, files_.latest + 1);
+  SnapshotRecord made = draft(*sandbox, id->str(), layer->str());
   made.name = wish.named.name;
   made.labels = std::move(wish.named.labels);
   made.checkpoint = wish.checkpoint;
   made.hidden = wish.hidden;
+  const UnderWay under_way(files_.sealing, made.id);
   files_.snapshots.put(made);  // its layers are in use from here on
   Result<engine::Sealed> sealed;
-  if (sandbox->kept.persistent) {
-    store::Store::Batch intent;
-    intent.files.push_back(sealed_row(made));
-    if (const auto written = co_await record(std::move(intent)); !written)
-      sealed = std::unexpected(written.error());
+  if (const auto intended = co_await intend(*sandbox, made); intended) {
+    sealed = co_await seal_or_copy(sandbox, layer->str(), wish.copy);
+  } else {
+    sealed = failure(Errc::StoreFull, intended.error().message);  // nothing was sealed
   }
-  if (sealed) sealed = co_await seal_or_copy(sandbox, layer->str(), wish.copy);
   if (!sealed) {
-    files_.snapshots.remove(made.id);
-    store::Store::Batch undone;
-    undone.forgotten_files.push_back(made.key());
-    if (sandbox->kept.persistent) post(std::move(undone));
+    give_up(*sandbox, made, sealed.error());
     co_return std::unexpected(sealed.error());
   }
   files_.layers.insert(layer->str());
@@ -94,6 +111,27 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
   made.kind = sealed->kind;
   made.bytes = sealed->bytes;
   co_return co_await keep_sealed(std::move(sandbox), std::move(made), audit);
+}
+
+// What was refused did not happen. Of what was not answered nobody knows before the next look at
+// the store: until then the row stays, because the sandbox's files may lie in that layer.
+void FleetImpl::give_up(const Sandbox& sandbox, const SnapshotRecord& made, const Error& error) {
+  if (unanswered(error.code)) {
+    files_.looked = false;
+    return;
+  }
+  files_.snapshots.remove(made.id);
+  store::Store::Batch undone;
+  undone.forgotten_files.push_back(made.key());
+  if (sandbox.kept.persistent) post(std::move(undone));
+}
+
+// For a persistent sandbox durable before the seal: its launcher may die in the middle of it.
+awaitable<Result<void>> FleetImpl::intend(const Sandbox& sandbox, const SnapshotRecord& making) {
+  if (!sandbox.kept.persistent) co_return Result<void>();
+  store::Store::Batch intent;
+  intent.files.push_back(sealed_row(making));
+  co_return co_await record(std::move(intent));
 }
 
 awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
@@ -141,10 +179,18 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_or_copy(SandboxPtr sandbox, st
 
 // Its processes stand still for as long as it takes, and go on whatever came of it.
 awaitable<Result<engine::Sealed>> FleetImpl::copy_files(SandboxPtr sandbox, std::string layer) {
+  auto turn = co_await files_.works.job_turn();
+  if (!turn) co_return std::unexpected(turn.error());
+  if (sandbox->changing)
+    co_return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
   const bool frozen = sandbox->state == State::Paused;
+  sandbox->changing = true;  // a pause or resume in the middle would end the standstill, or not
   if (!frozen) {
     const auto froze = co_await launcher_->freeze(sandbox->id);
-    if (!froze) co_return std::unexpected(froze.error());
+    if (!froze) {
+      sandbox->changing = false;
+      co_return std::unexpected(froze.error());
+    }
   }
   const std::string root = wire::kLayerRoot;
   LayerJob job;
@@ -162,11 +208,12 @@ awaitable<Result<engine::Sealed>> FleetImpl::copy_files(SandboxPtr sandbox, std:
   target.at = root + "/out";
   target.bytes_max = 2 * kCopyBytesMax;  // what the files weigh, and their folders
   job.mounts = {std::move(upper), std::move(target)};
-  auto copied = co_await files_.works.run(std::move(job));
+  auto copied = co_await files_.works.run(std::move(job), *std::move(turn));
   if (!frozen) {
     const auto thawed = co_await launcher_->thaw(sandbox->id);
     if (!thawed && copied) copied = std::unexpected(thawed.error());
   }
+  sandbox->changing = false;
   if (!copied && (copied.error().code == Errc::TooLarge || copied.error().code == Errc::Exhausted))
     co_return failure(Errc::Busy,
                       fmt::format("its files are too many to be copied while its processes stand "
@@ -301,11 +348,19 @@ awaitable<void> FleetImpl::sync_all() {
     const auto synced = co_await launcher_->sync_store();
     if (alive.expired()) co_return;
     if (!synced) break;  // the next snapshot tries again
+    const auto there = co_await launcher_->stored();
+    if (alive.expired()) co_return;
+    std::map<std::string, std::uint64_t> weights;
+    for (const engine::StoreEntry& one : there.value_or(std::vector<engine::StoreEntry>())) {
+      if (one.kind == engine::StoreEntry::Kind::Layer) weights.emplace(one.name, one.bytes);
+    }
     store::Store::Batch batch;
     for (const std::string& id : waiting) {
       SnapshotRecord* record = files_.snapshots.find(id);
       if (record == nullptr) continue;
       record->durable = true;
+      if (const auto at = weights.find(record->stack.layers.front()); at != weights.end())
+        record->bytes = at->second;
       batch.files.push_back(sealed_row(*record));
     }
     if (!batch.files.empty()) post(std::move(batch));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <csignal>
 
 #include "base/id.h"
 #include "control/fleet_impl.h"
@@ -20,6 +21,7 @@ constexpr std::uint64_t kStageBytesMax = 1ULL << 30U;
 constexpr std::uint64_t kMergeBytesMax = 16ULL << 30U;
 constexpr std::uint64_t kPatchMemoryBytes = 1ULL << 30U;
 constexpr seconds kPatchTime{300};
+constexpr milliseconds kEndWait{5'000};  // for one process that was killed
 
 ChangeKind kind_of(wire::EntryKind kind) {
   switch (kind) {
@@ -400,6 +402,40 @@ LayerJob FleetImpl::merge_job(const StatePoint& ours, const StatePoint& theirs,
   return job;
 }
 
+// What they have written is merged, so they end before the seal and not behind it.
+awaitable<Result<void>> FleetImpl::end_guest_processes(SandboxPtr sandbox) {
+  const auto guest = sandbox->guest;
+  if (!guest) co_return failure(Errc::Busy, "merge: the sandbox is paused; resume it first");
+  const auto there = co_await guest->processes();
+  if (!there) co_return std::unexpected(there.error().within("end_processes"));
+  for (const engine::GuestProcess& one : *there) {
+    if (!one.running) continue;
+    const auto sent = co_await guest->signal(one.id, SIGKILL, wire::SignalTarget::Tree);
+    if (!sent && sent.error().code != Errc::NotFound)
+      co_return std::unexpected(sent.error().within("end_processes"));
+    const auto over = co_await guest->wait(one.id, kEndWait);
+    if (!over && over.error().code != Errc::NotFound)
+      co_return std::unexpected(over.error().within("end_processes"));
+  }
+  co_return Result<void>();
+}
+
+// Only a seal that takes the writable layer itself has everything: with a copy, something runs that
+// can write behind it, and the new stack would lose that. Files in memory have no other way than a
+// copy; there the launcher refuses the new stack while something runs.
+awaitable<Result<SnapshotRecord>> FleetImpl::seal_for_merge(SandboxPtr sandbox) {
+  SealWish want;
+  want.hidden = true;
+  want.copy = sandbox->kept.storage == engine::Storage::Memory;
+  auto sealed = co_await seal(sandbox, std::move(want), nullptr);
+  const bool busy = sealed ? sealed->kind == engine::SnapshotKind::Cow
+                           : sealed.error().code == Errc::Busy && sandbox->state == State::Running;
+  if (busy)
+    co_return failure(Errc::Busy,
+                      "merge: processes run in the sandbox; let them end, or say end_processes");
+  co_return sealed;
+}
+
 awaitable<Result<MergeView>> FleetImpl::merge_into(Caller caller, SandboxPtr sandbox,
                                                    MergeWish wish, Audited& audit) {
   const auto theirs = co_await state_point(caller, wish.from, "from");
@@ -411,9 +447,11 @@ awaitable<Result<MergeView>> FleetImpl::merge_into(Caller caller, SandboxPtr san
                       "merge: calls are under way in the sandbox; wait for them, or say "
                       "end_processes");
   sandbox->restacking = true;  // nothing is written between the seal and the new stack
-  SealWish want;
-  want.hidden = true;
-  const auto sealed = co_await seal(sandbox, std::move(want), nullptr);
+  if (wish.end_processes) {
+    const auto ended = co_await end_guest_processes(sandbox);
+    if (!ended) co_return std::unexpected(ended.error());
+  }
+  const auto sealed = co_await seal_for_merge(sandbox);
   if (!sealed) co_return std::unexpected(sealed.error());
   const StatePoint ours{"snapshot:" + sealed->id, sealed->stack, sealed->id, sealed->image,
                         files_.works.hold(sealed->stack.layers)};
@@ -443,13 +481,13 @@ awaitable<Result<MergeView>> FleetImpl::merge_into(Caller caller, SandboxPtr san
   engine::LayerStack stack = ours.stack;
   stack.layers.insert(stack.layers.begin(), layer->str());
   co_return co_await apply_merge(std::move(sandbox), *std::move(merged), std::move(stack),
-                                 std::move(out), wish.end_processes, audit);
+                                 std::move(out), audit);
 }
 
 awaitable<Result<MergeView>> FleetImpl::apply_merge(SandboxPtr sandbox, LayerResult merged,
                                                     engine::LayerStack stack, MergeView out,
-                                                    bool end_processes, Audited& audit) {
-  const auto stacked = co_await launcher_->restack(sandbox->id, stack, end_processes);
+                                                    Audited& audit) {
+  const auto stacked = co_await launcher_->restack(sandbox->id, stack, false);
   if (!stacked) co_return std::unexpected(stacked.error());
   sandbox->kept.stack = std::move(stack);
   out.applied = changes_of(std::move(merged.outcome.entries));

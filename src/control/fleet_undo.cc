@@ -34,7 +34,8 @@ awaitable<Result<void>> FleetImpl::before_change(SandboxPtr sandbox) {
     if (!turn) co_return std::unexpected(turn.error());
   }
   if (sandbox->kept.checkpoint == Checkpoints::EachCall) {
-    const auto kept = co_await checkpoint(sandbox);
+    // A caller who hangs up in the middle of a seal must not leave it half known.
+    const auto kept = co_await shielded(executor_, checkpoint(sandbox));
     if (!kept) co_return std::unexpected(kept.error().within("checkpoint"));
   }
   if (sandbox->state == State::Ended) co_return std::unexpected(explain(*sandbox, Error{}));
@@ -215,32 +216,58 @@ awaitable<Result<void>> FleetImpl::swap_run(SandboxPtr sandbox, std::vector<std:
   if (engine::LayerStack probe = sandbox->kept.stack; !replace_run(probe, run, layer))
     co_return failure(Errc::NotFound, "it stands on other layers by now");
   const auto top = SandboxId::random();
-  if (!top) co_return std::unexpected(top.error());
+  const auto id = SandboxId::random();
+  if (!top || !id) co_return std::unexpected(top ? id.error() : top.error());
+  if (const auto looked = co_await look(); !looked) co_return std::unexpected(looked.error());
+  SnapshotRecord made = draft(*sandbox, id->str(), top->str());
+  made.hidden = true;
   const auto held = files_.works.hold({top->str()});
+  files_.snapshots.put(made);
   sandbox->restacking = true;
-  const auto sealed = co_await launcher_->seal(sandbox->id, top->str());
+  Result<engine::Sealed> sealed;
+  const auto intended = co_await intend(*sandbox, made);
+  if (intended) sealed = co_await launcher_->seal(sandbox->id, top->str());
+  if (!intended) sealed = failure(Errc::StoreFull, intended.error().message);
   Result<void> done;
-  if (sealed) files_.layers.insert(top->str());
-  if (!sealed) {
+  if (sealed) {
+    done = co_await shorten(sandbox, std::move(made), sealed->kind, std::move(run), layer);
+  } else {
+    give_up(*sandbox, made, sealed.error());
     done = std::unexpected(sealed.error());
-  } else if (sealed->kind != engine::SnapshotKind::Stacked) {
+  }
+  sandbox->restacking = false;
+  co_return done;
+}
+
+// The row of the seal goes in the same moment in which the new stack is on record: before it, the
+// old layers and the new one below the writable layer are what the sandbox's files are.
+awaitable<Result<void>> FleetImpl::shorten(SandboxPtr sandbox, SnapshotRecord made,
+                                           engine::SnapshotKind kind, std::vector<std::string> run,
+                                           std::string layer) {
+  const auto old = files_.works.hold(made.stack.layers);
+  files_.layers.insert(made.stack.layers.front());
+  Result<void> done;
+  if (kind != engine::SnapshotKind::Stacked) {
     done = failure(Errc::Unsupported, "something runs in it");
   } else {
-    sandbox->kept.stack.layers.insert(sandbox->kept.stack.layers.begin(), top->str());
-    engine::LayerStack shorter = sandbox->kept.stack;
+    sandbox->kept.stack = made.stack;
+    engine::LayerStack shorter = made.stack;
     if (replace_run(shorter, run, layer)) {
       done = co_await launcher_->restack(sandbox->id, shorter, false);
       if (done) sandbox->kept.stack = std::move(shorter);
     }
   }
-  sandbox->restacking = false;
+  files_.snapshots.remove(made.id);
   store::Store::Batch batch;
+  batch.forgotten_files.push_back(made.key());
   if (done) {
     for (const SnapshotRecord& one : files_.snapshots.replace_run(run, layer))
       batch.files.push_back(sealed_row(one));
   }
   if (sandbox->state != State::Ended) batch.sandboxes.push_back(stored(*sandbox));
-  post(std::move(batch));
+  const auto written = co_await record(std::move(batch));
+  // On record are the old layers still, and a server that starts again goes by the record.
+  if (!written) files_.on_record.push_back(files_.works.hold(made.stack.layers));
   co_return done;
 }
 

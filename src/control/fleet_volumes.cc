@@ -14,6 +14,11 @@ std::unexpected<Error> no_volume(std::string_view name) {
   return failure(Errc::NotFound, fmt::format("volume '{}' does not exist", cut_text(name, 64)));
 }
 
+// Among what is held: no layer is called so.
+std::string held_volume(std::string_view tenant, std::string_view name) {
+  return "volume/" + launcher_volume(tenant, name);
+}
+
 VolumeView volume_view(const VolumeRecord& record) {
   VolumeView out;
   out.name = record.name;
@@ -56,6 +61,12 @@ Result<void> FleetImpl::mount_volumes(const std::string& tenant, SandboxPlan& pl
   return {};
 }
 
+LayerWorks::Hold FleetImpl::hold_volumes(const std::string& tenant, const SandboxPlan& plan) const {
+  std::vector<std::string> names;
+  for (const VolumeUse& use : plan.volumes) names.push_back(held_volume(tenant, use.name));
+  return files_.works.hold(std::move(names));
+}
+
 awaitable<Result<VolumeView>> FleetImpl::set_volume(const Caller& caller, std::string name,
                                                     std::uint64_t bytes_max) {
   if (stopping_) co_return failure(Errc::Gone, "the server ends");
@@ -76,6 +87,7 @@ awaitable<Result<VolumeView>> FleetImpl::set_volume_now(Caller caller, std::stri
   if (good && old == nullptr && files_.volumes.list(caller.tenant).size() >= kVolumesMax)
     good = failure(Errc::Exhausted,
                    fmt::format("{} volumes are there; remove one first", kVolumesMax));
+  if (good) good = has_room(caller.tenant, bytes_max, old != nullptr ? old->bytes_max : 0);
   if (!good) co_return co_await settle(audit, refuse(good.error()));
   VolumeRecord record{caller.tenant, name, bytes_max,
                       old != nullptr ? old->created : store::wall_now()};
@@ -132,6 +144,11 @@ awaitable<Result<void>> FleetImpl::remove_volume_now(Caller caller, std::string 
     Result<void> busy =
         failure(Errc::Busy, fmt::format("volume '{}' is in sandbox {}{}; destroy that first", name,
                                         users.front(), users.size() > 1 ? " and others" : ""));
+    co_return co_await settle(audit, std::move(busy));
+  }
+  if (files_.works.held(held_volume(caller.tenant, name))) {
+    Result<void> busy = failure(
+        Errc::Busy, fmt::format("volume '{}' is in a sandbox that is being made; try again", name));
     co_return co_await settle(audit, std::move(busy));
   }
   // Out of sight first, so that nobody mounts what is going.

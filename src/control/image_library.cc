@@ -68,11 +68,16 @@ std::vector<const ImageRecord*> ImageLibrary::broken() const {
   return out;
 }
 
-Result<std::string> layer_name(const image::Digest& diff_id) {
+Result<std::string> layer_name(const image::Digest& blob, const image::Digest& diff_id) {
   if (diff_id.empty() || diff_id.algorithm() != image::Algorithm::Sha256)
     return failure(Errc::Unsupported,
                    "image: a layer is named by sha512; this version unpacks sha256 only");
-  return "sha256-" + std::string(diff_id.hex());
+  if (blob.empty()) return failure(Errc::Internal, "image: a layer without a digest");
+  image::Hasher hasher;
+  hasher.update(blob.str());
+  hasher.update(" ");
+  hasher.update(diff_id.str());
+  return "sha256-" + std::string(hasher.finish().hex());
 }
 
 }  // namespace caisson::control

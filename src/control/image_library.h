@@ -34,7 +34,10 @@ class ImageLibrary {
   std::map<std::pair<std::string, std::string>, ImageRecord, std::less<>> records_;
 };
 
-// The name of an unpacked layer in the launcher's store. Only SHA-256 is told by the unpacker.
-[[nodiscard]] Result<std::string> layer_name(const image::Digest& diff_id);
+// The name of an unpacked layer in the launcher's store. A diff_id is what an image says of itself,
+// and anybody can say that of another's layer: only with the blob, whose bytes we hashed, is it a
+// reason not to unpack again. Only SHA-256 is told by the unpacker.
+[[nodiscard]] Result<std::string> layer_name(const image::Digest& blob,
+                                             const image::Digest& diff_id);
 
 }  // namespace caisson::control

@@ -95,6 +95,11 @@ LayerWorks::~LayerWorks() { close(); }
 awaitable<Result<LayerResult>> LayerWorks::run(LayerJob job) {
   auto turn = co_await jobs_.take();
   if (!turn) co_return std::unexpected(turn.error());
+  co_return co_await run(std::move(job), *std::move(turn));
+}
+
+awaitable<Result<LayerResult>> LayerWorks::run(LayerJob job, Turns::Turn turn) {
+  const Turns::Turn held = std::move(turn);
   const auto core = core_;
   if (core->launcher == nullptr) co_return failure(Errc::Gone, "the server ends");
   std::vector<UniqueFd> no_folders;

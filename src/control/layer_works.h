@@ -69,6 +69,9 @@ class LayerWorks {
   }
 
   awaitable<Result<LayerResult>> run(LayerJob job);
+  // For one whose sandbox stands still meanwhile, and must not while others work: first the turn.
+  awaitable<Result<Turns::Turn>> job_turn() { return jobs_.take(); }
+  awaitable<Result<LayerResult>> run(LayerJob job, Turns::Turn turn);
 
   // --- layers in use.
   struct Held {

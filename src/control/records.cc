@@ -48,6 +48,7 @@ void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.hostname != "caisson") out["hostname"] = spec.hostname;
   if (spec.storage == engine::Storage::Disk) out["storage"] = "disk";
   if (spec.persistent) out["persistent"] = true;
+  if (spec.paused) out["paused"] = true;
   if (spec.checkpoint == Checkpoints::EachCall) out["checkpoint"] = "each_call";
   if (!spec.parent.empty()) out["parent"] = spec.parent;
   if (!spec.head.empty()) out["head"] = spec.head;
@@ -72,6 +73,7 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
   if (object.contains("hostname")) spec.hostname = members.text("hostname");
   if (members.maybe_text("storage") == "disk") spec.storage = engine::Storage::Disk;
   spec.persistent = members.flag("persistent");
+  spec.paused = members.flag("paused");
   if (members.maybe_text("checkpoint") == "each_call") spec.checkpoint = Checkpoints::EachCall;
   spec.parent = members.maybe_text("parent");
   spec.head = members.maybe_text("head");

@@ -59,6 +59,7 @@ struct KeptSpec {
   std::size_t base_layers = 0;             // of the stack, at its lower end: the image's
   ImageDefaults defaults{};                // of the image
   std::optional<engine::Limits> limits{};  // of a persistent one, for its next start
+  bool paused = false;                     // by a call; a copy of its files stops it, too
 
   friend bool operator==(const KeptSpec&, const KeptSpec&) = default;
 };

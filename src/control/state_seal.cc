@@ -45,11 +45,16 @@ Result<std::string> read_key(const std::string& path) {
 
 }  // namespace
 
-Result<StateSeal> StateSeal::open(const std::string& path) {
+Result<StateSeal> StateSeal::open(const std::string& path, NewKey missing) {
   if (path.empty()) return StateSeal(TRY(random_key()));
   auto key = read_key(path);
   if (key) return StateSeal(*std::move(key));
   if (key.error().code != Errc::NotFound) return std::unexpected(key.error());
+  if (missing == NewKey::Refuse)
+    return failure(Errc::NotFound,
+                   path +
+                       ": the key is missing, and there are records that only it can vouch for; "
+                       "put it back from a backup");
   const std::string fresh = TRY(random_key());
   const auto written = egress::write_private(path, fresh + "\n", egress::Replace::No);
   // Somebody else's is as good.

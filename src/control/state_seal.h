@@ -12,11 +12,14 @@
 
 namespace caisson::control {
 
+// When its file is missing. With another key than they were sealed with, all records are foreign.
+enum class NewKey : std::uint8_t { Make, Refuse };
+
 class StateSeal {
  public:
-  // The key's file is made when it is missing. An empty path: a key of this process alone, for a
-  // server whose records go with it.
-  [[nodiscard]] static Result<StateSeal> open(const std::string& path);
+  // An empty path: a key of this process alone, for a server whose records go with it.
+  [[nodiscard]] static Result<StateSeal> open(const std::string& path,
+                                              NewKey missing = NewKey::Make);
 
   [[nodiscard]] store::FileRecord seal(store::FileKey key, store::WallTime created,
                                        const boost::json::object& body) const;

@@ -1,0 +1,90 @@
+// control/fleet_sandbox.h — one sandbox as the fleet holds it. Only fleet_impl.h includes it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "control/file_records.h"
+#include "control/fleet.h"
+#include "control/records.h"
+#include "control/told_calls.h"
+#include "control/turns.h"
+#include "egress/credentials/authority.h"
+#include "egress/gate/gate.h"
+#include "engine/channel/guest_channel.h"
+
+namespace caisson::control {
+
+class FleetImpl;
+
+// A place under max_concurrent and its kin, and a name: given back when it goes.
+class Reservation {
+ public:
+  Reservation(std::weak_ptr<FleetImpl*> fleet, std::string tenant, std::string token,
+              std::string name);
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+
+ private:
+  std::weak_ptr<FleetImpl*> fleet_;
+  std::string tenant_;
+  std::string token_;
+  std::string name_;
+};
+
+struct Sandbox {
+  std::string id;
+  std::string tenant;
+  std::string token;
+  KeptSpec kept;
+  engine::Limits limits;
+  engine::Record record;
+  State state = State::Running;
+  std::string end_reason;
+  store::WallTime created = 0;
+  TimePoint started = Clock::now();
+  std::shared_ptr<engine::GuestChannel> guest;   // none: adopted while paused, joined by resume()
+  std::shared_ptr<egress::Gate> gate;            // only with rules; closed before it is let go
+  std::shared_ptr<egress::Budget> budget;        // always: somebody outside may count, too
+  std::shared_ptr<egress::Authority> authority;  // only where it trusts one of ours
+  std::unique_ptr<Reservation> place;
+  bool changing = false;  // a pause, resume or change of limits is under way
+  int uses = 0;
+  TimePoint last_use = Clock::now();
+  std::optional<TimePoint> due;  // as it stands in the fleet's deadlines
+  std::uint64_t execs = 0;
+  std::map<std::uint32_t, std::string> commands;  // of the background processes we started
+  ToldCalls starters;                             // the calls that started a process
+  ToldCalls told;                                 // those that had another row about one
+  std::shared_ptr<Turns> files;                   // whoever seals or changes its stack
+  bool restacking = false;                        // calls that change files wait for their turn
+  bool flattening = false;
+  bool lingers = false;  // stopped, and the launcher could not end it
+  std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits
+
+  [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.gid}; }
+};
+using SandboxPtr = std::shared_ptr<Sandbox>;
+
+class Use {
+ public:
+  explicit Use(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) { ++sandbox_->uses; }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  ~Use() {
+    --sandbox_->uses;
+    sandbox_->last_use = Clock::now();
+  }
+  [[nodiscard]] Sandbox& operator*() const noexcept { return *sandbox_; }
+  [[nodiscard]] Sandbox* operator->() const noexcept { return sandbox_.get(); }
+  [[nodiscard]] const SandboxPtr& ptr() const noexcept { return sandbox_; }
+
+ private:
+  SandboxPtr sandbox_;
+};
+
+}  // namespace caisson::control
