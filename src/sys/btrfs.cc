@@ -123,12 +123,6 @@ Result<bool> is_subvolume(int dir, const std::string& name) {
   return S_ISDIR(facts.st_mode) && facts.st_ino == kFirstInode;
 }
 
-Result<void> start_btrfs_sync(int fd) {
-  if (::ioctl(fd, BTRFS_IOC_START_SYNC, nullptr) != 0)
-    return sys_failure("begin to write out a btrfs", errno);
-  return {};
-}
-
 Result<void> limit_subvolume(int subvolume, std::uint64_t bytes) {
   btrfs_ioctl_qgroup_limit_args arguments{};
   arguments.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;

@@ -25,9 +25,6 @@ namespace caisson::sys {
 [[nodiscard]] Result<void> remove_subvolume(int dir, const std::string& name);
 [[nodiscard]] Result<bool> is_subvolume(int dir, const std::string& name);
 
-// Begins to write out what was changed; what was removed is free when that is done.
-[[nodiscard]] Result<void> start_btrfs_sync(int fd);
-
 // 0: no limit.
 [[nodiscard]] Result<void> limit_subvolume(int subvolume, std::uint64_t bytes);
 // As of the last commit of the file system.

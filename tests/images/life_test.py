@@ -57,6 +57,8 @@ class ImageCase(StoreCase):
 
 
 class Pulled(ImageCase):
+    env = {"CAISSON_IMAGES_PULL_ON_CREATE": "true"}
+
     def test_by_tag_it_is_listed_and_runs(self):
         reference = self.pushed("python")
         made = self.pull(reference)

@@ -265,13 +265,6 @@ class NothingLeft(OwnServer):
         self.server.stop()
         self.server.wait_until_clean()
 
-    def test_what_was_removed_makes_room_at_once(self):
-        """Each of these fits into the store, and two of them do not."""
-        for _ in range(4):
-            box = self.server.create(storage="disk", resource_limits={"disk_mb": 700})
-            self.shell(box, "head -c 600M /dev/zero >large")
-            self.server.delete(path_of(box))
-
     def test_the_disk_limit_holds(self):
         box = self.server.create(storage="disk", resource_limits={"disk_mb": 32})
         self.fails(box, "head -c 100M /dev/urandom >large")

@@ -28,7 +28,6 @@ constexpr const char* kFile = "store.img";
 constexpr const char* kFileMaking = "store.img.making";
 constexpr const char* kTrash = "trash/";
 constexpr std::size_t kRemovalsMax = 8;
-constexpr int kSettles = 3;
 constexpr std::uint64_t kReserveBytes = 64ULL << 20U;  // below it nothing new is begun
 constexpr std::uint64_t kMiBMask = (1ULL << 20U) - 1;
 constexpr std::uint64_t kFileBytesMin = 256ULL << 20U;
@@ -191,7 +190,15 @@ Result<std::string> Pool::make_ready(std::uint64_t bytes) {
                        ". Install btrfs-progs, or put the state directory on a btrfs that counts "
                        "bytes");
   }
-  if (const std::uint64_t free = TRY(free_bytes(root_.get())); free < kReserveBytes) {
+  std::uint64_t free = TRY(free_bytes(root_.get()));
+  // The space of what was removed comes back with a commit, for which the file system would take
+  // half a minute: waited for only by who needs it.
+  if (removed_ && free < bytes + kReserveBytes) {
+    (void)::syncfs(root_.get());
+    removed_ = false;
+    free = TRY(free_bytes(root_.get()));
+  }
+  if (free < kReserveBytes) {
     return failure(Errc::Exhausted, "the store has " + std::to_string(free >> 20U) +
                                         " MiB left: remove snapshots, images or volumes");
   }
@@ -256,7 +263,7 @@ Result<void> Pool::remove(const std::string& path) {
   const UniqueFd dir = TRY(sys::open_at(root_.get(), parts.folder, O_RDONLY | O_DIRECTORY));
   if (limits_ && TRY(sys::is_subvolume(dir.get(), parts.name))) {
     if (auto removed = sys::remove_subvolume(dir.get(), parts.name); removed) {
-      settle_ = kSettles;
+      removed_ = true;
       return removed;
     }
   }
@@ -272,13 +279,18 @@ Result<void> Pool::remove(const std::string& path) {
 }
 
 Result<void> Pool::start_removal(const std::string& path) {
+  return start_errand(
+      [root = root_.get(), path] { return sys::remove_tree(root, path).has_value(); });
+}
+
+Result<void> Pool::start_errand(const std::function<bool()>& errand) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_failure("fork", errno);
   if (pid == 0) {
     const int root = root_.get();
     sys::become_errand(parent, std::span(&root, 1));
-    ::_exit(sys::remove_tree(root, path) ? 0 : 1);
+    ::_exit(errand() ? 0 : 1);
   }
   UniqueFd pidfd(sys::raw::pidfd_open(pid));
   if (!pidfd) return sys_failure("watch a child", errno);
@@ -286,13 +298,13 @@ Result<void> Pool::start_removal(const std::string& path) {
   return {};
 }
 
-// The first commit hands a removed subvolume to the kernel's cleaner, the next ones give its space
-// back; by itself the file system would take half a minute for each.
+// The space of what was removed comes back with the file system's next commits, which by itself it
+// makes every half minute.
 void Pool::tidy() {
   reap();
-  if (settle_ > 0) {
-    --settle_;
-    (void)sys::start_btrfs_sync(root_.get());
+  if (removed_ && removals_.size() < kRemovalsMax) {
+    removed_ = false;
+    (void)start_errand([root = root_.get()] { return ::syncfs(root) == 0; });
   }
   if (!backlog_ || !removals_.empty()) return;
   backlog_ = false;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Pool {
   [[nodiscard]] Result<void> empty(const std::string& folder);
   [[nodiscard]] Result<void> put_back();
   [[nodiscard]] Result<void> start_removal(const std::string& path);
+  [[nodiscard]] Result<void> start_errand(const std::function<bool()>& errand);
   void reap();
 
   UniqueFd root_;
@@ -76,7 +78,7 @@ class Pool {
   std::string why_;
   bool limits_ = false;
   std::vector<sys::Child> removals_;
-  int settle_ = 0;        // times that the file system is still to be asked to give space back
+  bool removed_ = false;  // since the file system was last asked to give space back
   bool backlog_ = false;  // something lies in the trash for which there was no process
 };
 
