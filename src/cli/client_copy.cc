@@ -19,6 +19,7 @@
 #include "cli/client_tar.h"
 #include "cli/client_text.h"
 #include "cli/client_untar.h"
+#include "cli/client_upload.h"
 #include "policy/wording.h"
 #include "sys/file.h"
 
@@ -71,43 +72,16 @@ Result<void> upload_file(const Session& session, const std::string& id, const st
   const UniqueFd file = TRY(sys::open_at(AT_FDCWD, from, O_RDONLY));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return sys_failure("stat", errno);
-  Progress progress(base_name(from));
-  auto left = static_cast<std::uint64_t>(info.st_size);
-  progress.set_total(left);
-  // No more than was announced, or the rest would be read as the next request.
-  const auto source = [&](std::span<std::byte> out) -> Result<std::size_t> {
-    const std::size_t want = std::min<std::uint64_t>(out.size(), left);
-    if (want == 0) return 0UL;
-    const ssize_t got = ::read(file.get(), out.data(), want);
-    if (got < 0) return sys_failure("read " + policy::printable(from), errno);
-    if (got == 0)
-      return failure(Errc::Busy, policy::printable(from) + " became shorter while it was read");
-    left -= static_cast<std::size_t>(got);
-    progress.add(static_cast<std::size_t>(got));
-    return static_cast<std::size_t>(got);
-  };
   const std::string target =
       fmt::format("{}?mode={:04o}", file_target(id, "files", to), info.st_mode & 0777U);
-  return accept(session.remote().upload("PUT", target, "application/octet-stream",
-                                        static_cast<std::uint64_t>(info.st_size), source));
+  return accept(upload_bytes(session, {"PUT", target}, "application/octet-stream", file.get(), from,
+                             static_cast<std::uint64_t>(info.st_size)));
 }
 
 Result<void> upload_folder(const Session& session, const std::string& id, const std::string& from,
                            const std::string& to) {
-  Packer packer = TRY(Packer::scan(from));
-  for (const std::string& name : packer.left_out())
-    fmt::print(stderr, "caisson cp: left out, neither a file nor a folder nor a link: {}\n",
-               shown(name, 200));
-  Progress progress(base_name(from));
-  progress.set_total(packer.content_bytes());
-  const auto source = [&](std::span<std::byte> out) -> Result<std::size_t> {
-    const std::uint64_t before = packer.content_sent();
-    const std::size_t got = TRY(packer.read(out));
-    progress.add(packer.content_sent() - before);
-    return got;
-  };
-  return accept(session.remote().upload("PUT", file_target(id, "archive", to), "application/x-tar",
-                                        std::nullopt, source));
+  return accept(
+      upload_packed(session, {"PUT", file_target(id, "archive", to)}, from, "caisson cp"));
 }
 
 Result<void> copy_in(const Session& session, const std::string& from, const Place& to) {

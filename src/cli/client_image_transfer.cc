@@ -17,8 +17,8 @@
 #include "cli/client_progress.h"
 #include "cli/client_pull_board.h"
 #include "cli/client_secret_input.h"
-#include "cli/client_tar.h"
 #include "cli/client_text.h"
+#include "cli/client_upload.h"
 #include "policy/wording.h"
 #include "sys/file.h"
 
@@ -70,55 +70,18 @@ Result<std::string> body_of(const Result<Answer>& answer) {
   return answer->body;
 }
 
-Result<std::string> send_file(const Session& session, const std::string& target, UniqueFd file,
-                              const std::string& name, std::uint64_t size) {
-  Progress progress(name);
-  progress.set_total(size);
-  std::uint64_t left = size;
-  // No more than was announced, or the rest would be read as the next request.
-  const auto source = [&](std::span<std::byte> out) -> Result<std::size_t> {
-    const std::size_t want = std::min<std::uint64_t>(out.size(), left);
-    if (want == 0) return 0UL;
-    const ssize_t got = ::read(file.get(), out.data(), want);
-    if (got < 0) return sys_failure("read " + policy::printable(name), errno);
-    if (got == 0)
-      return failure(Errc::Busy, policy::printable(name) + " became shorter while it was read");
-    left -= static_cast<std::size_t>(got);
-    progress.add(static_cast<std::size_t>(got));
-    return static_cast<std::size_t>(got);
-  };
-  return body_of(session.remote().upload("POST", target, "application/x-tar", size, source));
-}
-
-Result<std::string> send_folder(const Session& session, const std::string& target,
-                                const std::string& folder) {
-  Packer packer = TRY(Packer::scan(folder));
-  for (const std::string& name : packer.left_out())
-    fmt::print(stderr, "caisson image: left out, neither a file nor a folder nor a link: {}\n",
-               shown(name, 200));
-  Progress progress(base_name(folder));
-  progress.set_total(packer.content_bytes());
-  const auto source = [&](std::span<std::byte> out) -> Result<std::size_t> {
-    const std::uint64_t before = packer.content_sent();
-    const std::size_t got = TRY(packer.read(out));
-    progress.add(packer.content_sent() - before);
-    return got;
-  };
-  return body_of(
-      session.remote().upload("POST", target, "application/x-tar", std::nullopt, source));
-}
-
 Result<std::string> send(const Session& session, const std::string& target,
                          const std::string& path) {
-  UniqueFd file = TRY_IN(policy::printable(path),
-                         sys::open_at(AT_FDCWD, path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
+  const UniqueFd file = TRY_IN(policy::printable(path),
+                               sys::open_at(AT_FDCWD, path, O_RDONLY | O_NOCTTY | O_NONBLOCK));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return sys_failure("stat", errno);
-  if (S_ISDIR(info.st_mode)) return send_folder(session, target, path);
+  if (S_ISDIR(info.st_mode))
+    return body_of(upload_packed(session, {"POST", target}, path, "caisson image"));
   if (!S_ISREG(info.st_mode))
     return failure(Errc::Unsupported, policy::printable(path) + " is neither a file nor a folder");
-  return send_file(session, target, std::move(file), base_name(path),
-                   static_cast<std::uint64_t>(info.st_size));
+  return body_of(upload_bytes(session, {"POST", target}, "application/x-tar", file.get(), path,
+                              static_cast<std::uint64_t>(info.st_size)));
 }
 
 Result<void> receive(const Session& session, const std::string& reference, int fd) {

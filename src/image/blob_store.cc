@@ -11,8 +11,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/on_worker.h"
 #include "image/blob_store_core.h"
-#include "image/worker.h"
 #include "sys/file.h"
 
 namespace caisson::image {

@@ -5,9 +5,9 @@
 
 #include <cerrno>
 
+#include "base/on_worker.h"
 #include "image/blob_store_core.h"
 #include "image/build_steps.h"
-#include "image/worker.h"
 
 namespace caisson::image {
 

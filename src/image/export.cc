@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/on_worker.h"
 #include "image/blob_store_core.h"
-#include "image/worker.h"
 
 namespace caisson::image {
 

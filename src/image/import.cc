@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <functional>
 
+#include "base/on_worker.h"
 #include "image/blob_store_core.h"
 #include "image/build_steps.h"
 #include "image/json.h"
 #include "image/tar_index.h"
-#include "image/worker.h"
 #include "sys/file.h"
 
 namespace caisson::image {

@@ -87,7 +87,7 @@ awaitable<Result<std::vector<store::AuditRow>>> read_rows(Call& call, store::Aud
   auto work = [&store = call.services.store, query = std::move(query)] {
     return store.audit(query);
   };
-  co_return co_await control::on_worker(call.services.readers, std::move(work));
+  co_return co_await on_worker(call.services.readers, std::move(work));
 }
 
 awaitable<Result<void>> show_page(Call& call, store::AuditQuery query) {
@@ -130,7 +130,7 @@ awaitable<Result<void>> verify_audit(Call& call) {
   if (auto room = room_to_read(call.services); !room) co_return room;
   const Reading reading(call.services);
   auto work = [&store = call.services.store] { return store.verify(); };
-  const auto verdict = co_await control::on_worker(call.services.readers, std::move(work));
+  const auto verdict = co_await on_worker(call.services.readers, std::move(work));
   if (!verdict) co_return std::unexpected(verdict.error());
   const json::object body = to_json(*verdict);
   co_return co_await answer(call, 200, body);
