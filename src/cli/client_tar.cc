@@ -10,68 +10,11 @@
 #include <climits>
 #include <cstring>
 
-#include "cli/client_untar.h"
+#include "base/tar_header.h"
 #include "policy/wording.h"
 #include "sys/file.h"
 
 namespace caisson::cli {
-namespace {
-
-constexpr std::uint64_t kOctalSizeMax = 0777'7777'7777;  // eleven digits
-
-void put_octal(std::string& block, std::size_t at, std::size_t width, std::uint64_t value) {
-  const std::string digits = fmt::format("{:0{}o}", value, width - 1);
-  block.replace(at, width - 1, digits);
-}
-
-std::string one_header(std::string_view name, std::string_view link, char type, unsigned mode,
-                       std::int64_t mtime, std::uint64_t size) {
-  std::string block(kTarBlock, '\0');
-  block.replace(0, std::min<std::size_t>(name.size(), 100), name.substr(0, 100));
-  put_octal(block, 100, 8, mode & 0777U);
-  put_octal(block, 108, 8, 0);
-  put_octal(block, 116, 8, 0);
-  put_octal(block, 124, 12, std::min(size, kOctalSizeMax));
-  put_octal(block, 136, 12,
-            std::min(static_cast<std::uint64_t>(std::max<std::int64_t>(mtime, 0)), kOctalSizeMax));
-  block[156] = type;
-  block.replace(157, std::min<std::size_t>(link.size(), 100), link.substr(0, 100));
-  block.replace(257, 8, std::string_view("ustar\00000", 8));
-  std::uint64_t sum = std::uint64_t{8} * ' ';
-  for (std::size_t i = 0; i < block.size(); ++i)
-    if (i < 148 || i >= 156) sum += static_cast<unsigned char>(block[i]);
-  block.replace(148, 8, fmt::format("{:06o}{} ", sum, '\0'));
-  return block;
-}
-
-// The number in front counts the whole record, itself included.
-std::string record(std::string_view key, std::string_view value) {
-  const std::size_t rest = key.size() + value.size() + 3;  // ' ', '=' and '\n'
-  std::size_t size = rest + 1;
-  while (fmt::to_string(size).size() + rest != size) size = fmt::to_string(size).size() + rest;
-  return fmt::format("{} {}={}\n", size, key, value);
-}
-
-void pad(std::string& bytes) {
-  bytes.append((kTarBlock - bytes.size() % kTarBlock) % kTarBlock, '\0');
-}
-
-}  // namespace
-
-std::string tar_header(const std::string& name, const std::string& link, char type, unsigned mode,
-                       std::int64_t mtime, std::uint64_t size) {
-  std::string records;
-  if (name.size() > 100) records += record("path", name);
-  if (link.size() > 100) records += record("linkpath", link);
-  if (size > kOctalSizeMax) records += record("size", fmt::to_string(size));
-  std::string out;
-  if (!records.empty()) {
-    out = one_header("PaxHeaders", "", 'x', 0644, 0, records.size()) + records;
-    pad(out);
-  }
-  return out + one_header(name, link, type, mode, mtime, size);
-}
-
 Result<Packer> Packer::scan(const std::string& folder) {
   Packer packer(TRY(sys::open_at(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY)));
   packer.folders_.emplace_back();
@@ -140,7 +83,7 @@ Result<void> Packer::begin_item() {
     file_size_ = item.size;
     file_left_ = item.size;
   }
-  ready_ = tar_header(item.name, item.link, item.type, item.mode, item.mtime, item.size);
+  ready_ = tar_header({item.name, item.link, item.type, item.mode, item.mtime, item.size});
   ready_at_ = 0;
   if (file_ && file_left_ == 0) file_ = UniqueFd();
   return {};
@@ -155,7 +98,7 @@ Result<std::size_t> Packer::read_content(std::span<std::byte> out) {
   content_sent_ += static_cast<std::size_t>(got);
   if (file_left_ == 0) {
     file_ = UniqueFd();
-    ready_.assign(static_cast<std::size_t>((kTarBlock - file_size_ % kTarBlock) % kTarBlock), '\0');
+    ready_.assign(tar_padding(file_size_), '\0');
     ready_at_ = 0;
   }
   return static_cast<std::size_t>(got);

@@ -60,8 +60,4 @@ class Packer {
   bool ended_ = false;
 };
 
-// All blocks that come before an entry's content.
-[[nodiscard]] std::string tar_header(const std::string& name, const std::string& link, char type,
-                                     unsigned mode, std::int64_t mtime, std::uint64_t size);
-
 }  // namespace caisson::cli

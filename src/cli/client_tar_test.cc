@@ -21,7 +21,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 std::string entry(const std::string& name, char type, const std::string& content = "",
                   const std::string& link = "", unsigned mode = 0644) {
-  std::string out = tar_header(name, link, type, mode, 1234567890, content.size()) + content;
+  std::string out = tar_header({name, link, type, mode, 1234567890, content.size()}) + content;
   out.append((kTarBlock - out.size() % kTarBlock) % kTarBlock, '\0');
   return out;
 }
@@ -123,7 +123,7 @@ TEST(Unpacker, LimitsHold) {
   EXPECT_FALSE(safe_entry_name(deep + "d"));
   EXPECT_FALSE(safe_entry_name(std::string(256, 'a')));
   EXPECT_FALSE(safe_entry_name(std::string_view("a\0b", 3)));
-  expect_refused(tar_header("x", "", 'x', 0, 0, kTarExtensionMax + 1), "too long");
+  expect_refused(tar_header({"x", "", 'x', 0, 0, kTarExtensionMax + 1}), "too long");
 }
 
 TEST(Unpacker, NoSetIdBitComesThrough) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/tar_header.h"
 #include "base/unique_fd.h"
 
 namespace caisson::cli {
@@ -21,7 +22,6 @@ inline constexpr std::uint64_t kUnpackEntriesMax = 1'000'000;
 inline constexpr std::uint64_t kUnpackBytesMax = std::uint64_t{1} << 40U;
 inline constexpr std::size_t kTarExtensionMax = 64UL * 1024;
 inline constexpr std::size_t kTarDepthMax = 64;
-inline constexpr std::size_t kTarBlock = 512;
 
 struct UnpackLimits {
   std::uint64_t entries_max = kUnpackEntriesMax;

@@ -33,6 +33,7 @@ struct FakeJob {
   wire::Job job{};
   std::string prefix;
   UniqueFd file;
+  UniqueFd out;
   engine::LaunchRequest request;
 };
 
@@ -50,11 +51,13 @@ class FakeAnswer {
     std::string text(reinterpret_cast<const char*>(&body), sizeof(body));
     return raw(kind, text.append(more));
   }
-  FakeAnswer& entry(wire::EntryKind kind, std::string_view path, std::uint64_t size = 0) {
+  FakeAnswer& entry(wire::EntryKind kind, std::string_view path, std::uint64_t size = 0,
+                    std::uint64_t offset = 0) {
     wire::LayerEntry body{};
     body.kind = kind;
     body.mode = 0100644;
     body.size = size;
+    body.offset = offset;
     body.path_size = path.size();
     return word(wire::AnswerKind::Entry, body, path);
   }
@@ -106,7 +109,7 @@ inline boost::asio::awaitable<void> play_layer_tool(FakeStoreWorld& world,
   if (failed) co_return;
   char buffer[sizeof(wire::JobHeader) + sizeof(wire::Job) + wire::kJobStringsMax];
   iovec part{buffer, sizeof(buffer)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -119,9 +122,11 @@ inline boost::asio::awaitable<void> play_layer_tool(FakeStoreWorld& world,
   std::memcpy(&job.job, buffer + sizeof(wire::JobHeader), sizeof(job.job));
   job.prefix.assign(buffer + sizeof(wire::JobHeader) + sizeof(wire::Job), job.job.prefix_size);
   if (const cmsghdr* rights = CMSG_FIRSTHDR(&message); rights != nullptr) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-    job.file = UniqueFd(fd);
+    int fds[2] = {-1, -1};
+    const std::size_t bytes = std::min(rights->cmsg_len - CMSG_LEN(0), sizeof(fds));
+    std::memcpy(fds, CMSG_DATA(rights), bytes);
+    job.file = UniqueFd(fds[0]);
+    job.out = UniqueFd(fds[1]);
   }
   world.jobs_at_once_most = std::max(world.jobs_at_once_most, ++world.jobs_at_once);
   FakeAnswer answer = world.on_job ? world.on_job(job) : FakeAnswer().done();

@@ -24,6 +24,7 @@
 #include "control/caller.h"
 #include "control/file_state.h"
 #include "control/network_rules.h"
+#include "control/work_tree.h"
 #include "egress/gate/gate.h"
 #include "engine/launcher/core.h"
 #include "engine/link/guest_session.h"
@@ -88,6 +89,9 @@ struct CreateWish {
   std::vector<std::pair<std::string, std::string>> environment;
   std::optional<std::string> workdir;  // inside; the workspace otherwise
   std::optional<std::uint32_t> uid;    // 65534 otherwise
+  std::optional<std::uint32_t> gid;    // the uid's number otherwise
+  std::vector<std::string> folders;    // made, and the user's own, also where the root is not
+  std::vector<engine::Alias> aliases;  // second places of these
   std::optional<std::string> hostname;
   std::string name;  // for people; unique among the tenant's living sandboxes when not empty
   std::map<std::string, std::string> labels;
@@ -125,6 +129,8 @@ struct SandboxView {
 
 // ------------------------------------------------------------------------------------ commands
 
+using OutputSink = std::function<awaitable<Result<void>>(std::string_view bytes)>;
+
 struct ExecWish {
   std::vector<std::string> argv;       // or
   std::optional<std::string> command;  // a line for /bin/sh -c; exactly one of the two
@@ -134,7 +140,11 @@ struct ExecWish {
   std::optional<double> timeout_seconds;
   std::uint32_t output_bytes_max = kOutputBytesDefault;  // kept of each stream
   bool merge_error = false;
-  engine::AdmitOutput admit{};  // counts what is collected, as it comes
+  engine::AdmitOutput admit{};   // counts what is collected, as it comes
+  bool keep_background = false;  // what the command leaves behind goes on
+  // Instead of collecting: all of standard output (and, merged, of standard error) as it comes. An
+  // error ends the command. `output_bytes_max` says nothing then.
+  OutputSink sink{};
 };
 
 using ExecOutcome = engine::ExecResult;
@@ -354,6 +364,27 @@ class Fleet {
   virtual awaitable<Result<std::unique_ptr<ByteWriter>>> tar_in(const Caller& caller,
                                                                 std::string id,
                                                                 std::string path) = 0;
+
+  // --- a tree to work on (work_tree.h).
+  virtual Result<std::shared_ptr<Spool>> spool(const Caller& caller) = 0;
+  virtual awaitable<Result<ArchiveView>> put_archive(const Caller& caller, std::string id,
+                                                     ArchiveWish wish) = 0;
+  // What makes the folder's files out of the archive's, for `git apply`, in UTF-8; empty: nothing.
+  // Files that were there before the archive count only when they have changed since.
+  virtual awaitable<Result<std::string>> patch_since(const Caller& caller, std::string id,
+                                                     std::shared_ptr<const Baseline> baseline) = 0;
+  virtual awaitable<Result<std::vector<FileView>>> find_files(const Caller& caller, std::string id,
+                                                              FindWish wish) = 0;
+  // sys_errno of the error is EINVAL when the pattern is none.
+  virtual awaitable<Result<GrepView>> grep_files(const Caller& caller, std::string id,
+                                                 GrepWish wish) = 0;
+  // Busy when it is not free within `wait`. The sandbox need not run.
+  virtual awaitable<Result<std::unique_ptr<SessionTurn>>> session_turn(const Caller& caller,
+                                                                       std::string id,
+                                                                       milliseconds wait) = 0;
+  // Sets these and leaves the others; an empty value removes one.
+  virtual awaitable<Result<SandboxView>> set_labels(const Caller& caller, std::string id,
+                                                    std::map<std::string, std::string> labels) = 0;
 
   // --- file state: images, snapshots, forks, volumes (file_state.h)
   virtual awaitable<Result<std::unique_ptr<PullStream>>> pull_image(const Caller& caller,

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kSignalBase = 128;
 constexpr int kSignalMax = 64;
+constexpr double kAloudSecondsMax = 4'294'967;  // in milliseconds it is a number of 32 bits
 
 std::string field(std::string_view prefix, std::string_view name) {
   return std::string(prefix) + std::string(name);
@@ -89,11 +90,14 @@ Result<void> FleetImpl::may_run(const Sandbox& sandbox, std::string_view text) c
 }
 
 Result<milliseconds> FleetImpl::exec_timeout(const ExecWish& wish, std::string_view prefix) const {
+  // Whoever hears it as it goes on may listen for as long as the sandbox lives.
+  if (wish.sink && !wish.timeout_seconds) return milliseconds(0);
+  const double most = wish.sink ? kAloudSecondsMax : kExecSecondsMax;
   const double value = wish.timeout_seconds.value_or(options_.exec_timeout_seconds);
-  if (!std::isfinite(value) || value <= 0 || value > kExecSecondsMax) {
+  if (!std::isfinite(value) || value <= 0 || value > most) {
     const std::string name = field(prefix, "timeout_seconds");
-    return bad_field(name, fmt::format("{} is {}: want more than 0 and at most {} seconds", name,
-                                       value, kExecSecondsMax));
+    return bad_field(
+        name, fmt::format("{} is {}: want more than 0 and at most {} seconds", name, value, most));
   }
   return milliseconds(static_cast<std::int64_t>(std::ceil(value * 1000)));
 }
@@ -122,6 +126,7 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
   request.user = sandbox.user();
   request.input = std::move(wish.input);
   request.merge_error = wish.merge_error;
+  request.keep_background = wish.keep_background;
   request.output_bytes_max = wish.output_bytes_max;
   request.admit = std::move(wish.admit);
   return request;
@@ -165,12 +170,18 @@ awaitable<Result<ExecOutcome>> FleetImpl::run(const Caller& caller, SandboxPtr k
     co_return co_await settle(audit, refuse(up.error()));
   const auto timeout = exec_timeout(wish, prefix);
   if (!timeout) co_return co_await settle(audit, refuse(timeout.error()));
+  OutputSink sink = std::move(wish.sink);
   auto request = exec_request(*sandbox, std::move(wish), prefix);
   if (!request) co_return co_await settle(audit, refuse(request.error()));
   request->timeout = *timeout;
   ++counters_.execs;
   ++sandbox->execs;
-  Result<ExecOutcome> done = co_await sandbox->guest->execute(*std::move(request));
+  Result<ExecOutcome> done;
+  if (sink) {
+    done = co_await run_aloud(sandbox->guest, *std::move(request), std::move(sink));
+  } else {
+    done = co_await sandbox->guest->execute(*std::move(request));
+  }
   if (!done && done.error().code == Errc::Gone) {
     // Its init went under the command: why, is the launcher's to say.
     if (sandbox->state != State::Ended && !sandbox->guest->alive())

@@ -170,6 +170,8 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
     kept.budget.max_cost_nano_usd = egress::nano_usd(*plan.budget.max_cost_usd);
   kept.budget.stop = plan.budget.stop.value_or(false);
   kept.hostname = request.hostname;
+  kept.folders = request.writable;
+  kept.aliases = request.aliases;
   kept.storage = request.storage;
   kept.persistent = plan.persistent;
   kept.checkpoint = plan.checkpoint;

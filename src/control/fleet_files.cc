@@ -325,8 +325,9 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::tar_in(const Caller& c
     co_return co_await settle(audit, refuse(up.error()));
   auto absolute = guest_path(path, kWorkspace, "path");
   if (!absolute) co_return co_await settle(audit, refuse(absolute.error()));
-  auto writer =
-      explained(*this, *sandbox, co_await sandbox->guest->tar_in(sandbox->user(), *absolute, true));
+  const engine::TarOptions options{.parents = true};
+  auto writer = explained(*this, *sandbox,
+                          co_await sandbox->guest->tar_in(sandbox->user(), *absolute, options));
   if (!writer) co_return co_await settle(audit, refuse(writer.error()));
   audit.written();
   co_return std::make_unique<Writer>(*this, sandbox.ptr(), *std::move(writer),

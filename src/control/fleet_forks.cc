@@ -65,6 +65,8 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   request.uid = kept.uid;
   request.gid = kept.gid;
   request.hostname = kept.hostname;
+  request.writable = kept.folders;
+  request.aliases = kept.aliases;
   return plan;
 }
 

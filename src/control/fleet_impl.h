@@ -7,7 +7,9 @@
 //   fleet_secrets.cc   secrets that rules name, and the authority of a sandbox whose TLS we end
 //   fleet_models.cc    language models: budgets and their end; the proxy's token
 //   fleet_commands.cc  exec and processes
+//   fleet_aloud.cc     exec whose output goes on as it comes
 //   fleet_files.cc     files, archives, watches
+//   fleet_work_tree.cc a tree to work on: archives in, patches out, searches, whose turn it is
 //   fleet_tools.cc     the five tools, on top of the two above
 //   fleet_audit.cc     the row of each call, and how an end is recorded
 //   fleet_expiry.cc    who was idle for too long
@@ -60,6 +62,11 @@
 
 namespace caisson::control {
 
+class FileSpool;
+class PatchBox;
+struct TreeChanges;
+
+inline constexpr std::size_t kSessionWaitersMax = 256;  // of one sandbox
 inline constexpr std::size_t kAuditTextBytesMax = 4096;
 inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came to nothing
 // A sandbox that nobody has heard of after so long was not handed to us.
@@ -156,6 +163,19 @@ class FleetImpl final : public RunningFleet {
                                                          std::string path) override;
   awaitable<Result<std::unique_ptr<ByteWriter>>> tar_in(const Caller& caller, std::string id,
                                                         std::string path) override;
+  Result<std::shared_ptr<Spool>> spool(const Caller& caller) override;
+  awaitable<Result<ArchiveView>> put_archive(const Caller& caller, std::string id,
+                                             ArchiveWish wish) override;
+  awaitable<Result<std::string>> patch_since(const Caller& caller, std::string id,
+                                             std::shared_ptr<const Baseline> baseline) override;
+  awaitable<Result<std::vector<FileView>>> find_files(const Caller& caller, std::string id,
+                                                      FindWish wish) override;
+  awaitable<Result<GrepView>> grep_files(const Caller& caller, std::string id,
+                                         GrepWish wish) override;
+  awaitable<Result<std::unique_ptr<SessionTurn>>> session_turn(const Caller& caller, std::string id,
+                                                               milliseconds wait) override;
+  awaitable<Result<SandboxView>> set_labels(const Caller& caller, std::string id,
+                                            std::map<std::string, std::string> labels) override;
   awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) override;
   awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) override;
   awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
@@ -298,6 +318,8 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] Result<void> may_run(const Sandbox& sandbox, std::string_view text) const;
   awaitable<Result<ExecOutcome>> run(const Caller& caller, SandboxPtr sandbox, ExecWish wish,
                                      std::string action, std::string prefix);
+  awaitable<Result<ExecOutcome>> run_aloud(std::shared_ptr<engine::GuestChannel> guest,
+                                           engine::ExecRequest request, OutputSink sink);
   awaitable<Result<std::vector<ProcessView>>> views(SandboxPtr sandbox);
   awaitable<Result<ProcessView>> view_of(SandboxPtr sandbox, std::uint32_t process);
 
@@ -305,6 +327,15 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<boost::json::object>> read_tool(SandboxPtr sandbox, std::string path);
   awaitable<Result<boost::json::object>> write_tool(SandboxPtr sandbox, std::string path,
                                                     std::string content);
+
+  // fleet_work_tree.cc
+  awaitable<Result<LayerOutcome>> sanitise(const ArchiveWish& wish, const FileSpool& plain);
+  awaitable<Result<ArchiveView>> put_sanitised(SandboxPtr sandbox, ArchiveWish wish);
+  awaitable<Result<void>> clear_folder(SandboxPtr sandbox, std::string path);
+  awaitable<Result<std::string>> make_patch_since(SandboxPtr sandbox,
+                                                  std::shared_ptr<const Baseline> baseline);
+  awaitable<Result<void>> drop_ignored(PatchBox& box, SandboxPtr sandbox, std::string path,
+                                       TreeChanges& changes);
 
   // fleet_tools.cc
   awaitable<Result<boost::json::object>> file_tool(const Caller& caller, SandboxPtr sandbox,

@@ -143,6 +143,7 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   fresh->kept.budget = sandbox->kept.budget;
   fresh->place = std::move(sandbox->place);
   fresh->files = sandbox->files;
+  fresh->session = sandbox->session;
   fresh->execs = sandbox->execs;
   audit.judge(nullptr);
   store::Store::Batch batch;

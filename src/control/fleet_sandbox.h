@@ -61,6 +61,7 @@ struct Sandbox {
   ToldCalls starters;                             // the calls that started a process
   ToldCalls told;                                 // those that had another row about one
   std::shared_ptr<Turns> files;                   // whoever seals or changes its stack
+  std::shared_ptr<Turns> session;                 // of who asks for the whole sandbox
   bool restacking = false;                        // calls that change files wait for their turn
   bool flattening = false;
   bool lingers = false;  // stopped, and the launcher could not end it

@@ -10,6 +10,7 @@
 #include "control/fleet_impl.h"
 #include "control/guest_path.h"
 #include "control/shield.h"
+#include "control/spool.h"
 #include "control/text.h"
 #include "image/build.h"
 #include "image/export.h"
@@ -18,11 +19,6 @@
 
 namespace caisson::control {
 namespace {
-
-// A file without a name: it goes with its descriptor.
-Result<UniqueFd> nameless_file(const std::string& folder) {
-  return sys::open_at(AT_FDCWD, folder, O_RDWR | O_TMPFILE, 0600);
-}
 
 Result<void> write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -112,7 +112,7 @@ Result<void> LayerAnswers::take_entry(std::span<const std::byte> body) {
     outcome_.truncated = true;
     return {};
   }
-  outcome_.entries.push_back({entry.kind, entry.mode, entry.size, std::move(path)});
+  outcome_.entries.push_back({entry.kind, entry.mode, entry.size, std::move(path), entry.offset});
   return {};
 }
 

@@ -21,7 +21,8 @@ struct LayerChange {
   wire::EntryKind kind{};
   std::uint32_t mode = 0;
   std::uint64_t size = 0;
-  std::string path;  // absolute
+  std::string path;          // absolute
+  std::uint64_t offset = 0;  // Sanitise: where its bytes lie in what was written
 
   friend bool operator==(const LayerChange&, const LayerChange&) = default;
 };

@@ -131,6 +131,7 @@ awaitable<Result<LayerOutcome>> LayerWorks::talk(std::shared_ptr<Core> core, Uni
   const std::vector<std::byte> message = message_of(job);
   std::vector<int> fds;
   if (job.file) fds.push_back(job.file.get());
+  if (job.out) fds.push_back(job.out.get());
   // The first message of a fresh socket, and far smaller than its buffer: it does not wait.
   if (const auto sent = sys::send_message(stream.get(), message, fds); !sent)
     co_return std::unexpected(sent.error().within("layer"));

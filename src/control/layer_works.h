@@ -39,7 +39,8 @@ struct LayerJob {
   std::uint32_t b_layers = 0;
   std::string prefix;
   std::vector<engine::StoreMount> mounts;
-  UniqueFd file;                 // descriptor 0 of Unpack and Pack
+  UniqueFd file;                 // descriptor 0 of Unpack, Pack and Sanitise
+  UniqueFd out;                  // descriptor 1 of Sanitise: an empty file, good when the job is
   std::size_t entries_kept = 0;  // of what it tells
   std::string layer;             // the name of what it makes; empty: it makes none
   // Is what it made to be kept? An error is the job's. By default it is.

@@ -1,7 +1,11 @@
 // The words of the layer tool, taken apart; and what becomes of one that says nothing.
 #include "control/layer_works.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "control/fleet_fixture_test.h"
 
@@ -20,7 +24,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 TEST(LayerAnswers, ComeInAnyPieces) {
   const std::string all = FakeAnswer()
                               .word(wire::AnswerKind::Progress, wire::LayerProgress{1, 2, 3})
-                              .entry(wire::EntryKind::Added, "a/b", 7)
+                              .entry(wire::EntryKind::Added, "a/b", 7, 512)
                               .entry(wire::EntryKind::Removed, "/c")
                               .done()
                               .bytes;
@@ -38,6 +42,8 @@ TEST(LayerAnswers, ComeInAnyPieces) {
     EXPECT_EQ(told, 1);
     ASSERT_EQ(answers.outcome().entries.size(), 2U);
     EXPECT_EQ(answers.outcome().entries[0].path, "/a/b");
+    EXPECT_EQ(answers.outcome().entries[0].size, 7U);
+    EXPECT_EQ(answers.outcome().entries[0].offset, 512U);
     EXPECT_EQ(answers.outcome().entries[1].path, "/c");
   }
 }
@@ -147,6 +153,35 @@ TEST_F(LayerWorksTest, WhatIsNotToBeKeptGoes) {
   EXPECT_TRUE(world_.store.layers.contains("new"));
   works_.close();
   EXPECT_EQ(run(LayerJob()).error().code, Errc::Gone);
+}
+
+// An archive is written anew without any layer: the job is its two files, in this order.
+TEST_F(LayerWorksTest, ASanitiserGetsItsTwoFilesAndNoMounts) {
+  const UniqueFd in(::memfd_create("in", MFD_CLOEXEC));
+  const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
+  world_.store.on_job = [](FakeJob& job) {
+    EXPECT_EQ(::write(job.out.get(), "tar", 3), 3);
+    return FakeAnswer().entry(wire::EntryKind::Added, "f", 3, 512).done();
+  };
+  LayerJob job;
+  job.kind = wire::JobKind::Sanitise;
+  job.flags = wire::kJobNoLinks;
+  job.entries_kept = 10;
+  job.file = UniqueFd(::dup(in.get()));
+  job.out = UniqueFd(::dup(out.get()));
+  const auto result = run(std::move(job));
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(result->outcome.entries.size(), 1U);
+  EXPECT_EQ(result->outcome.entries[0].offset, 512U);
+  struct stat facts{};
+  ASSERT_EQ(::fstat(out.get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 3);
+  ASSERT_EQ(::fstat(in.get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 0);
+  ASSERT_EQ(world_.store.jobs.size(), 1U);
+  EXPECT_EQ(world_.store.jobs[0].job.flags, std::uint32_t{wire::kJobNoLinks});
+  EXPECT_TRUE(world_.store.jobs[0].request.store_mounts.empty());
+  EXPECT_TRUE(world_.boxes.empty());
 }
 
 TEST_F(LayerWorksTest, HoldsAreCounted) {

@@ -132,6 +132,7 @@ Result<policy::NetworkEgressRule> read_rule(const json::value& value, const std:
   RuleReader reader(value.get_object(), field);
   policy::NetworkEgressRule rule;
   rule.domain = reader.text("domain");
+  rule.every_name = rule.domain == policy::kEveryName;
   rule.ports = reader.ports("ports");
   rule.rate_limit_per_min = reader.integer("rate_limit_per_min", 1, policy::kRateLimitPerMinMax)
                                 .value_or(rule.rate_limit_per_min);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 
+#include "policy/egress.h"
+
 namespace caisson::control {
 namespace {
 
@@ -67,6 +69,26 @@ TEST(NetworkRules, ANameOfAnAllowlistIsCanonicalAndForTheWeb) {
   EXPECT_EQ((*rules)[0].domain, "api.example.com");
   EXPECT_EQ((*rules)[0].ports, (std::vector<std::uint16_t>{80, 443}));
   EXPECT_EQ((*rules)[1].apex, policy::Apex::Excluded);
+}
+
+TEST(NetworkRules, EveryNameIsAWordOfOurOwnRulesAlone) {
+  const auto one =
+      read_rules(boost::json::parse(R"([{"domain": "*", "ports": [443]}])"), "network");
+  ASSERT_TRUE(one) << one.error().message;
+  NetworkWish wish;
+  wish.rules = *one;
+  const auto rules = rules_of(wish, Trust::Caller);
+  ASSERT_TRUE(rules) << rules.error().message;
+  EXPECT_TRUE(policy::matches_name(rules->at(0), "anything.example"));
+  EXPECT_EQ(read_rules(to_json(*rules), "network").value(), *rules);
+  wish.rules->at(0).inspect = true;
+  EXPECT_FALSE(rules_of(wish, Trust::Operator));
+  wish.rules->at(0).inspect = false;
+  wish.rules->at(0).granted_addresses = {"10.0.0.1"};
+  EXPECT_FALSE(rules_of(wish, Trust::Operator));
+  NetworkWish list;
+  list.domain_allowlist = {"*"};
+  EXPECT_FALSE(rules_of(list, Trust::Caller));
 }
 
 TEST(NetworkRules, ARecordGivesBackWhatWasKept) {

@@ -46,6 +46,10 @@ engine::Limits read_limits(Members members) {
 void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.gid != spec.uid) out["gid"] = spec.gid;
   if (spec.hostname != "caisson") out["hostname"] = spec.hostname;
+  if (!spec.folders.empty()) out["folders"] = array_of(spec.folders);
+  json::object aliases;
+  for (const engine::Alias& alias : spec.aliases) aliases[alias.at] = alias.of;
+  if (!aliases.empty()) out["aliases"] = std::move(aliases);
   if (spec.storage == engine::Storage::Disk) out["storage"] = "disk";
   if (spec.persistent) out["persistent"] = true;
   if (spec.paused) out["paused"] = true;
@@ -71,6 +75,10 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
   Members members(object);
   spec.gid = object.contains("gid") ? static_cast<std::uint32_t>(members.count("gid")) : spec.uid;
   if (object.contains("hostname")) spec.hostname = members.text("hostname");
+  spec.folders = members.maybe_texts("folders");
+  if (object.contains("aliases")) {
+    for (auto& [at, of] : members.map("aliases")) spec.aliases.push_back({at, of});
+  }
   if (members.maybe_text("storage") == "disk") spec.storage = engine::Storage::Disk;
   spec.persistent = members.flag("persistent");
   spec.paused = members.flag("paused");

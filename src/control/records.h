@@ -48,6 +48,8 @@ struct KeptSpec {
   // --- file state
   std::uint32_t gid = kUidDefault;
   std::string hostname = "caisson";
+  std::vector<std::string> folders{};
+  std::vector<engine::Alias> aliases{};
   engine::Storage storage = engine::Storage::Memory;
   bool persistent = false;
   Checkpoints checkpoint = Checkpoints::None;

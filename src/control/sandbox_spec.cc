@@ -111,7 +111,9 @@ Result<void> choose_user(const CreateWish& wish, const CreateWish& profile, cons
   if (uid >= engine::kInitId)
     return bad_field("user", fmt::format("user is {}: want 0 to 65534", uid));
   request.uid = uid;
-  request.gid = !said && base.defaults ? base.defaults->gid : uid;
+  request.gid = wish.gid.value_or(!said && base.defaults ? base.defaults->gid : uid);
+  if (request.gid >= engine::kInitId)
+    return bad_field("gid", fmt::format("gid is {}: want 0 to 65534", request.gid));
   return {};
 }
 
@@ -258,6 +260,8 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   request.hostname = wish.hostname.value_or(profile->hostname.value_or("caisson"));
   TRY(check_hostname(request.hostname));
   TRY(choose_user(wish, *profile, base, request));
+  request.writable = wish.folders;
+  request.aliases = wish.aliases;
   // What somebody asked for must hold; what is the server's habit may be left out, and the record
   // says so.
   plan.spec.declared.memory = wish.limits.memory_bytes || profile->limits.memory_bytes;

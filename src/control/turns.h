@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "engine/channel/wakeup.h"
 
@@ -55,7 +57,8 @@ class Turns {
     std::shared_ptr<Line> line_;
   };
 
-  boost::asio::awaitable<Result<Turn>> take() {
+  // Busy when it is not one's turn within `patience`.
+  boost::asio::awaitable<Result<Turn>> take(std::optional<milliseconds> patience = std::nullopt) {
     const auto line = line_;
     if (line->free > 0) {
       --line->free;
@@ -63,11 +66,13 @@ class Turns {
     }
     const auto wakeup = std::make_shared<engine::Wakeup>(line->executor);
     line->waiting.push_back(wakeup);
-    if (co_await wakeup->wait() != engine::Wake::Woken) {
-      line->waiting.remove(wakeup);
-      co_return failure(Errc::Gone, "the caller left");
-    }
-    co_return Turn(line);
+    std::optional<TimePoint> until;
+    if (patience) until = Clock::now() + *patience;
+    const auto woken = co_await wakeup->wait(until);
+    if (woken == engine::Wake::Woken) co_return Turn(line);
+    line->waiting.remove(wakeup);
+    if (woken == engine::Wake::Cancelled) co_return failure(Errc::Gone, "the caller left");
+    co_return failure(Errc::Busy, "another call has it, and went on for too long");
   }
 
   [[nodiscard]] std::size_t waiting() const noexcept { return line_->waiting.size(); }

@@ -151,9 +151,25 @@ Result<void> check_files(const LaunchRequest& request) {
   return {};
 }
 
+Result<void> check_aliases(const LaunchRequest& request) {
+  if (request.aliases.size() > kAliasesMax)
+    return failure(Errc::Exhausted, "aliases: more than " + std::to_string(kAliasesMax));
+  for (const Alias& alias : request.aliases) {
+    TRY(check_mount_place(alias.at, "alias"));
+    if (std::ranges::find(request.writable, alias.of) == request.writable.end())
+      return failure(Errc::InvalidArgument, "alias '" + alias.at + "': '" + alias.of +
+                                                "' is not among the writable folders");
+    if (is_below(alias.at, alias.of) || is_below(alias.of, alias.at))
+      return failure(Errc::InvalidArgument,
+                     "alias '" + alias.at + "': it and '" + alias.of + "' lie in each other");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const LaunchRequest& request) {
+  TRY(check_aliases(request));
   TRY(check_files(request));
   if (request.gate_ports.size() > kGatePortsMax) {
     return failure(Errc::InvalidArgument,

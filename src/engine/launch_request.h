@@ -15,6 +15,7 @@ namespace caisson::engine {
 
 inline constexpr std::size_t kFoldersMax = 24;        // descriptors of one launch
 inline constexpr std::size_t kWritablePathsMax = 64;  // private ones
+inline constexpr std::size_t kAliasesMax = 16;
 inline constexpr std::size_t kHostnameMax = 63;
 inline constexpr std::size_t kTrustBytesMax = 8UL * 1024;
 inline constexpr std::size_t kLayersMax = 128;       // of one root or view
@@ -46,6 +47,14 @@ struct Folder {
   FolderMode mode = FolderMode::ReadOnly;
 
   friend bool operator==(const Folder&, const Folder&) = default;
+};
+
+// A second place where one of the private writable folders is shown.
+struct Alias {
+  std::string at;
+  std::string of;  // one of LaunchRequest::writable
+
+  friend bool operator==(const Alias&, const Alias&) = default;
 };
 
 // What a root is made of: layers of the launcher's store, topmost first, and below them the host
@@ -118,6 +127,7 @@ struct LaunchRequest {
   WorkspaceMode workspace = WorkspaceMode::Writable;
   std::vector<Folder> folders;        // folder i is descriptor i of the message
   std::vector<std::string> writable;  // paths inside that are made, private and writable
+  std::vector<Alias> aliases;
   Limits limits;
   std::uint32_t uid = 1000;  // of the tenant: owner of /workspace and of the folders inside
   std::uint32_t gid = 1000;

@@ -230,6 +230,7 @@ class Planner {
                                                              : ": read-only"));
     }
     for (const std::string& path : request.writable) say("writable", path + ": private");
+    for (const Alias& alias : request.aliases) say("alias", alias.at + ": " + alias.of);
   }
 
   const SandboxSpec& spec_;

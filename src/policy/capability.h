@@ -71,6 +71,9 @@ struct HeaderInjection {
   friend bool operator==(const HeaderInjection&, const HeaderInjection&) = default;
 };
 
+// How a rule for every name shows its domain.
+inline constexpr std::string_view kEveryName = "*";
+
 struct NetworkEgressRule {
   std::string domain;                // canonical: an exact name, or "*." and a name
   std::vector<std::uint16_t> ports;  // empty: every port
@@ -86,6 +89,10 @@ struct NetworkEgressRule {
   // sandbox: then methods and paths count inside TLS, too.
   std::vector<HeaderInjection> inject{};
   bool inspect = false;
+  // Every name, and the domain is kEveryName. Only rules of a server's own API can say so: other
+  // dialects that we read have no such word. Addresses are no names, and what lies inside stays
+  // closed.
+  bool every_name = false;
 
   [[nodiscard]] bool intercepts() const noexcept { return inspect || !inject.empty(); }
 

@@ -14,6 +14,7 @@ namespace caisson::policy {
 bool matches_name(const NetworkEgressRule& rule, std::string_view host) noexcept {
   if (rule.domain.empty()) return false;
   const std::string_view domain = rule.domain;
+  if (rule.every_name) return true;
   if (!domain.starts_with("*.")) return host == domain;
   const std::string_view suffix = domain.substr(1);
   if (host.size() > suffix.size() && host.ends_with(suffix)) return true;

@@ -140,8 +140,21 @@ Result<void> check_injections(const std::vector<HeaderInjection>& inject) {
   return {};
 }
 
+// An authority for every name would be one that can speak for anybody.
+static Result<void> check_every_name(const NetworkEgressRule& rule) {
+  if (!rule.intercepts() && rule.inject.empty() && rule.granted_addresses.empty()) return {};
+  return failure(Errc::InvalidArgument,
+                 "a rule for every name, \"*\", cannot look into TLS, add a secret or "
+                 "grant an address; name the domains");
+}
+
 Result<void> check_rule(NetworkEgressRule& rule) {
-  rule.domain = TRY_IN("domain", canonical_rule_domain(rule.domain));
+  if (rule.every_name) {
+    TRY(check_every_name(rule));
+    rule.domain = kEveryName;
+  } else {
+    rule.domain = TRY_IN("domain", canonical_rule_domain(rule.domain));
+  }
   TRY_IN("ports", check_count(rule.ports.size(), kPortsPerRuleMax));
   for (const std::uint16_t port : rule.ports) TRY_IN("ports", check_whole(port, 1, kPortMax));
   TRY_IN("rate_limit_per_min", check_whole(rule.rate_limit_per_min, 1, kRateLimitPerMinMax));

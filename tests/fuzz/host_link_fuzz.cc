@@ -46,9 +46,11 @@ std::uint64_t look_at(const Frame& frame) {
   wire::EntryView entry{};
   wire::EventView event{};
   wire::FailedView failed{};
+  wire::MatchView match{};
   wire::ListEntryView listed{};
   (void)wire::parse_entry(frame.bytes(), entry);
   (void)wire::parse_event(frame.bytes(), event);
+  (void)wire::parse_match(frame.bytes(), match);
   (void)wire::parse_list_entry(frame.bytes(), listed);
   if (wire::parse_failed(frame.bytes(), failed)) {
     for (const char byte : caisson::engine::error_of(failed).message)

@@ -48,6 +48,8 @@ void check_op(wire::Bytes payload) {
           view.path2.size <= wire::kPathMax);
   const bool socket = (view.body.flags & wire::kOpSocket) != 0;
   require(!socket || view.body.op == static_cast<std::uint32_t>(wire::OpKind::Write));
+  const bool tells = (view.body.flags & wire::kOpTell) != 0;
+  require(!tells || view.body.op == static_cast<std::uint32_t>(wire::OpKind::TarIn));
 }
 
 void check_commit(wire::Bytes payload) {

@@ -32,8 +32,8 @@ void require(bool holds) {
 class Deaf final : public layer::Teller {
  public:
   caisson::Result<void> progress(const wire::LayerProgress& /*progress*/) override { return {}; }
-  caisson::Result<void> entry(wire::EntryKind /*kind*/, std::uint32_t /*mode*/,
-                              std::uint64_t /*size*/, const std::string& /*path*/) override {
+  caisson::Result<void> entry(const layer::Finding& /*found*/,
+                              const std::string& /*path*/) override {
     return {};
   }
 };

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -57,6 +59,38 @@ class FileStateFleet : public control::Fleet {
   bool has_snapshots = true;
 
   static Error unknown() { return Error{Errc::NotFound, "no such sandbox", 0, {}}; }
+
+  // Not this door's.
+  static Error not_here() { return Error{Errc::Unsupported, "this fake has no work tree", 0, {}}; }
+  Result<std::shared_ptr<control::Spool>> spool(const Caller& /*caller*/) override {
+    return std::unexpected(not_here());
+  }
+  awaitable<Result<control::ArchiveView>> put_archive(const Caller& /*caller*/, std::string /*id*/,
+                                                      control::ArchiveWish /*wish*/) override {
+    co_return std::unexpected(not_here());
+  }
+  awaitable<Result<std::string>> patch_since(
+      const Caller& /*caller*/, std::string /*id*/,
+      std::shared_ptr<const control::Baseline> /*baseline*/) override {
+    co_return std::unexpected(not_here());
+  }
+  awaitable<Result<std::vector<control::FileView>>> find_files(
+      const Caller& /*caller*/, std::string /*id*/, control::FindWish /*wish*/) override {
+    co_return std::unexpected(not_here());
+  }
+  awaitable<Result<control::GrepView>> grep_files(const Caller& /*caller*/, std::string /*id*/,
+                                                  control::GrepWish /*wish*/) override {
+    co_return std::unexpected(not_here());
+  }
+  awaitable<Result<std::unique_ptr<control::SessionTurn>>> session_turn(
+      const Caller& /*caller*/, std::string /*id*/, milliseconds /*wait*/) override {
+    co_return std::unexpected(not_here());
+  }
+  awaitable<Result<control::SandboxView>> set_labels(
+      const Caller& /*caller*/, std::string /*id*/,
+      std::map<std::string, std::string> /*labels*/) override {
+    co_return std::unexpected(not_here());
+  }
   std::optional<Error> trouble(std::string_view id, std::string what) {
     calls.push_back(std::move(what));
     if (id != kId) return unknown();

@@ -97,6 +97,10 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
 
   // True: the test has answered.
   std::function<bool(const wire::FrameHeader&, wire::Bytes)> on_request;
+  // What came with an operation that is asked with strings or an archive, at its end. The test
+  // answers.
+  std::function<void(std::uint32_t id, wire::OpKind op, const std::string& input)> on_input;
+  wire::OpBody last_op{};
   std::map<std::string, std::string> files;
   std::map<std::uint32_t, Process> processes;
   std::map<std::uint32_t, std::vector<std::string>> hanging;  // execs that do not end by themselves
@@ -183,7 +187,8 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
       case wire::Kind::Ping:
         return say(wire::Kind::Pong, 0, header.id, wire::CreditBody{});
       case wire::Kind::Cancel:
-        if (writes_.erase(header.id) != 0) failed(wire::Kind::Op, header.id, ECANCELED);
+        if (writes_.erase(header.id) + asked_.erase(header.id) != 0)
+          failed(wire::Kind::Op, header.id, ECANCELED);
         return;
       default:
         return about_process(kind, header.id, payload);
@@ -311,6 +316,11 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
     ASSERT_EQ(wire::parse_op(payload, view), wire::Check::Ok);
     const std::string path = text(view.path);
     const auto op = static_cast<wire::OpKind>(view.body.op);
+    last_op = view.body;
+    if (wire::takes_input(op) && op != wire::OpKind::Write) {
+      asked_[id] = {op, ""};
+      return;
+    }
     if (op == wire::OpKind::Write) {
       writes_[id] = {path, ""};
       return;
@@ -338,6 +348,8 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
   void input(std::uint32_t id, wire::Bytes bytes) {
     if (const auto write = writes_.find(id); write != writes_.end()) {
       write->second.second.append(text(bytes));
+    } else if (const auto asked = asked_.find(id); asked != asked_.end()) {
+      asked->second.second.append(text(bytes));
     } else if (const auto process = processes.find(id); process != processes.end()) {
       process->second.input.append(text(bytes));
     } else if (hanging.contains(id)) {
@@ -356,6 +368,10 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
       files[write->second.first] = write->second.second;
       writes_.erase(write);
       done(wire::Kind::Op, id, {size, 1});
+    } else if (const auto asked = asked_.find(id); asked != asked_.end()) {
+      const auto [op, input] = std::exchange(asked->second, {});
+      asked_.erase(asked);
+      if (on_input) on_input(id, op, input);
     } else if (hanging.erase(id) != 0) {
       say(wire::Kind::Exited, 0, id, wire::ExitedBody{});
     }
@@ -369,6 +385,7 @@ class FakeGuest : public std::enable_shared_from_this<FakeGuest> {
   std::string going_;
   bool writing_ = false;
   std::map<std::uint32_t, std::pair<std::string, std::string>> writes_;
+  std::map<std::uint32_t, std::pair<wire::OpKind, std::string>> asked_;
   std::map<std::uint32_t, std::string> cat_;
 };
 

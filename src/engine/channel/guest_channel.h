@@ -39,6 +39,7 @@ inline constexpr std::uint32_t kTransferBytes = 512 * 1024;  // of one download 
 inline constexpr std::uint32_t kUploadBytes = 1024 * 1024;
 inline constexpr std::size_t kListEntriesMax = 100'000;            // of one listing
 inline constexpr std::size_t kListBytesMax = 16UL * 1024 * 1024;   // whole paths and link targets
+inline constexpr std::size_t kMatchBytesMax = 4UL * 1024 * 1024;   // names and lines of one search
 inline constexpr std::size_t kWatchEventsMax = 4096;               // not yet taken by the caller
 inline constexpr std::size_t kWatchBytesMax = 512UL * 1024;        // names of these
 inline constexpr std::size_t kReadersMax = 32;                     // of one process
@@ -170,7 +171,18 @@ class GuestChannel {
   virtual awaitable<Result<std::unique_ptr<GuestReader>>> tar_out(GuestUser user,
                                                                   std::string path) = 0;
   virtual awaitable<Result<std::unique_ptr<GuestWriter>>> tar_in(GuestUser user, std::string path,
-                                                                 bool parents) = 0;
+                                                                 TarOptions options) = 0;
+  // Everything below, with kOpOpenUp.
+  virtual awaitable<Result<Listing>> scan(GuestUser user, std::string path) = 0;
+  // These, relative to `path`, as a tar stream; those that are not there are left out.
+  virtual awaitable<Result<std::unique_ptr<GuestReader>>> pack(GuestUser user, std::string path,
+                                                               std::vector<std::string> names) = 0;
+  virtual awaitable<Result<Listing>> find(GuestUser user, std::string path, std::string pattern,
+                                          std::vector<std::string> prune) = 0;
+  // `glob` may be empty. InvalidArgument with EINVAL: `pattern` is none.
+  virtual awaitable<Result<Matches>> grep(GuestUser user, std::string path, std::string pattern,
+                                          std::string glob, std::vector<std::string> prune,
+                                          std::size_t matches_max) = 0;
 
   virtual awaitable<Result<microseconds>> ping() = 0;
 };

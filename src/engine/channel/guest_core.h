@@ -7,6 +7,7 @@
 //   guest_output.cc     many readers on the one attachment of a process
 //   guest_transfer.cc   files and archives
 //   guest_upload.cc     a large file into a sandbox, past init
+//   guest_search.cc     what is asked with a list of strings: pack, find, grep
 //
 // A Call stands in calls_ from its request to its answer, also when its caller has left: its id may
 // not be given out again before. Answers about a process carry the process's id and come in order,
@@ -146,7 +147,15 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
   awaitable<Result<std::unique_ptr<GuestReader>>> tar_out(GuestUser user,
                                                           std::string path) override;
   awaitable<Result<std::unique_ptr<GuestWriter>>> tar_in(GuestUser user, std::string path,
-                                                         bool parents) override;
+                                                         TarOptions options) override;
+  awaitable<Result<Listing>> scan(GuestUser user, std::string path) override;
+  awaitable<Result<std::unique_ptr<GuestReader>>> pack(GuestUser user, std::string path,
+                                                       std::vector<std::string> names) override;
+  awaitable<Result<Listing>> find(GuestUser user, std::string path, std::string pattern,
+                                  std::vector<std::string> prune) override;
+  awaitable<Result<Matches>> grep(GuestUser user, std::string path, std::string pattern,
+                                  std::string glob, std::vector<std::string> prune,
+                                  std::size_t matches_max) override;
   awaitable<Result<microseconds>> ping() override;
 
   // --- for the files of this folder.
@@ -164,6 +173,12 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
   // A Write with a socket of its own; nothing where that is not possible now.
   [[nodiscard]] Result<std::unique_ptr<GuestWriter>> begin_upload(const OpOptions& options,
                                                                   const std::string& what);
+  // The entries of an operation, after its input, up to the limits of a listing.
+  awaitable<Result<Listing>> gather(OpOptions options, std::string input, std::string what);
+  // A stream of an operation whose answer is bytes.
+  [[nodiscard]] std::unique_ptr<GuestReader> reader_of(const CallPtr& call, std::string what);
+  // All of an operation's input, and its end. Stops when the operation has answered.
+  awaitable<Result<void>> send_input(CallPtr call, std::string input, std::string what);
   // Until the call is done; an operation without progress for too long is cancelled.
   awaitable<Result<wire::DoneBody>> finish(CallPtr call, std::string what);
   awaitable<Result<wire::DoneBody>> simple(OpOptions options, std::string what);
@@ -232,6 +247,22 @@ class CallGuard {
   std::shared_ptr<GuestCore> core_;
   CallPtr call_;
   Kind kind_;
+};
+
+// Entries on their way into a listing, which keeps within its limits.
+class EntrySink {
+ public:
+  // Callers are shown whole paths, so each name counts with its folder's.
+  explicit EntrySink(std::size_t folder_size) : folder_size_(folder_size) {}
+
+  // True: it was an entry.
+  bool take(const Frame& frame);
+  [[nodiscard]] Listing& listing() noexcept { return listing_; }
+
+ private:
+  std::size_t folder_size_;
+  std::size_t bytes_ = 0;
+  Listing listing_;
 };
 
 // The same as guest_session.h has for its own calls.

@@ -49,6 +49,7 @@ class FileReader final : public GuestReader {
 
  private:
   void take(const Frame& frame) {
+    if (frame.kind == Kind::Credit) guard_.call().wakeup.wake();  // somebody sends the names
     if (frame.kind != Kind::Data) return;
     const auto bytes = frame.payload.subspan(sizeof(wire::DataHeader));
     received_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -66,12 +67,14 @@ class FileReader final : public GuestReader {
 
 class FileWriter final : public GuestWriter {
  public:
-  FileWriter(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what)
+  FileWriter(std::shared_ptr<GuestCore> core, const CallPtr& call, std::string what,
+             std::size_t folder_size = 0)
       : core_(core),
+        made_(folder_size),
         guard_(std::move(core), call, CallGuard::Kind::Operation),
         what_(std::move(what)) {
-    call->on_frame = [held = call.get()](const Frame& frame) {
-      if (frame.kind == Kind::Credit) held->wakeup.wake();
+    call->on_frame = [this, held = call.get()](const Frame& frame) {
+      if (made_.take(frame) || frame.kind == Kind::Credit) held->wakeup.wake();
     };
   }
 
@@ -102,7 +105,9 @@ class FileWriter final : public GuestWriter {
       if (!moved) co_return std::unexpected(moved.error());
     }
     if (call.error) co_return std::unexpected(named(*call.error, what_));
-    co_return TarResult{call.result.bytes, call.result.count};
+    Listing& made = made_.listing();
+    co_return TarResult{call.result.bytes, call.result.count, std::move(made.entries),
+                        made.truncated};
   }
 
  private:
@@ -113,6 +118,7 @@ class FileWriter final : public GuestWriter {
   }
 
   std::shared_ptr<GuestCore> core_;
+  EntrySink made_;  // of an archive; before the guard, whose end is the last time it is used
   CallGuard guard_;
   std::string what_;
 };
@@ -164,6 +170,18 @@ class FileWatch final : public GuestWatch {
 };
 
 }  // namespace
+
+bool EntrySink::take(const Frame& frame) {
+  wire::EntryView view{};
+  if (frame.kind != Kind::Entry || !wire::parse_entry(frame.bytes(), view)) return false;
+  bytes_ += folder_size_ + view.name.size + view.target.size;
+  if (listing_.entries.size() >= kListEntriesMax || bytes_ > kListBytesMax) {
+    listing_.truncated = true;
+  } else {
+    listing_.entries.push_back(entry_of(view));
+  }
+  return true;
+}
 
 Error named(const Error& error, std::string_view what) {
   return error.code == Errc::Gone ? error : error.within(what);
@@ -231,34 +249,47 @@ awaitable<Result<FileEntry>> GuestCore::stat(GuestUser user, std::string path, b
   co_return *std::move(entry);
 }
 
-awaitable<Result<Listing>> GuestCore::list(GuestUser user, std::string path, bool recursive) {
+awaitable<Result<Listing>> GuestCore::gather(OpOptions options, std::string input,
+                                             std::string what) {
   const auto self = shared_from_this();
-  const std::string what = "list " + path;
-  Listing listing;
-  std::size_t bytes = 0;
-  const std::size_t folder = path.size() + 1;  // callers are shown whole paths
-  auto call =
-      begin(make_op(OpKind::List, user, std::move(path), flag_if(recursive, wire::kOpRecursive)));
+  EntrySink sink(options.path.size() + 1);
+  auto call = begin(options);
   if (!call) co_return std::unexpected(call.error());
   const CallPtr held = *call;
-  held->on_frame = [&listing, &bytes, &held, folder](const Frame& frame) {
-    wire::EntryView view{};
-    if (frame.kind != Kind::Entry || !wire::parse_entry(frame.bytes(), view)) return;
-    held->wakeup.wake();  // a long listing is not late as long as something comes
-    bytes += folder + view.name.size + view.target.size;
-    if (listing.entries.size() >= kListEntriesMax || bytes > kListBytesMax) {
-      listing.truncated = true;
-    } else {
-      listing.entries.push_back(entry_of(view));
-    }
+  held->on_frame = [&sink, &held](const Frame& frame) {
+    // A long listing is not late as long as something comes.
+    if (sink.take(frame) || frame.kind == Kind::Credit) held->wakeup.wake();
   };
   const CallGuard guard(self, held, CallGuard::Kind::Operation);
-  while (!held->done && !listing.truncated) {
+  if (wire::takes_input(options.op)) {
+    auto sent = co_await send_input(held, std::move(input), what);
+    if (!sent) co_return std::unexpected(sent.error());
+  }
+  while (!held->done && !sink.listing().truncated) {
     auto moved = co_await progress(*this, *held, what);
     if (!moved) co_return std::unexpected(moved.error());
   }
-  if (held->error && !listing.truncated) co_return std::unexpected(named(*held->error, what));
-  co_return listing;
+  if (held->error && !sink.listing().truncated)
+    co_return std::unexpected(named(*held->error, what));
+  co_return std::move(sink.listing());
+}
+
+awaitable<Result<Listing>> GuestCore::list(GuestUser user, std::string path, bool recursive) {
+  std::string what = "list " + path;
+  OpOptions options =
+      make_op(OpKind::List, user, std::move(path), flag_if(recursive, wire::kOpRecursive));
+  return gather(std::move(options), "", std::move(what));
+}
+
+awaitable<Result<Listing>> GuestCore::scan(GuestUser user, std::string path) {
+  std::string what = "scan " + path;
+  OpOptions options =
+      make_op(OpKind::List, user, std::move(path), wire::kOpRecursive | wire::kOpOpenUp);
+  return gather(std::move(options), "", std::move(what));
+}
+
+std::unique_ptr<GuestReader> GuestCore::reader_of(const CallPtr& call, std::string what) {
+  return std::make_unique<FileReader>(shared_from_this(), call, std::move(what), 0);
 }
 
 awaitable<Result<std::unique_ptr<GuestReader>>> GuestCore::read(GuestUser user, std::string path,
@@ -349,13 +380,15 @@ awaitable<Result<std::unique_ptr<GuestReader>>> GuestCore::tar_out(GuestUser use
 }
 
 awaitable<Result<std::unique_ptr<GuestWriter>>> GuestCore::tar_in(GuestUser user, std::string path,
-                                                                  bool parents) {
+                                                                  TarOptions options) {
   const std::string what = "unpack into " + path;
-  const OpOptions options =
-      make_op(OpKind::TarIn, user, std::move(path), flag_if(parents, wire::kOpParents));
-  auto call = begin(options);
+  const std::size_t folder_size = path.size() + 1;
+  const std::uint32_t flags = flag_if(options.parents, wire::kOpParents) |
+                              flag_if(options.tell, wire::kOpTell) |
+                              flag_if(options.open_up, wire::kOpOpenUp);
+  auto call = begin(make_op(OpKind::TarIn, user, std::move(path), flags));
   if (!call) co_return std::unexpected(call.error());
-  co_return std::make_unique<FileWriter>(shared_from_this(), *call, what);
+  co_return std::make_unique<FileWriter>(shared_from_this(), *call, what, folder_size);
 }
 
 }  // namespace caisson::engine

@@ -139,6 +139,8 @@ void write(Writer& writer, const LaunchRequest& request) {
   for (const Folder& folder : request.folders) writer.put_string(folder.at).put(folder.mode);
   writer.put(static_cast<std::uint32_t>(request.writable.size()));
   for (const std::string& path : request.writable) writer.put_string(path);
+  writer.put(static_cast<std::uint32_t>(request.aliases.size()));
+  for (const Alias& alias : request.aliases) writer.put_string(alias.at).put_string(alias.of);
   write(writer, request.limits);
   writer.put(request.uid).put(request.gid).put(request.profile);
   writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
@@ -171,6 +173,11 @@ LaunchRequest read_launch_request(Reader& reader) {
   }
   const std::uint32_t paths = reader.get_count(kWritablePathsMax);
   for (std::uint32_t i = 0; i < paths; ++i) request.writable.push_back(reader.get_string());
+  const std::uint32_t aliases = reader.get_count(kAliasesMax);
+  for (std::uint32_t i = 0; i < aliases; ++i) {
+    std::string at = reader.get_string();
+    request.aliases.push_back({std::move(at), reader.get_string()});
+  }
   request.limits = read_limits(reader);
   request.uid = reader.get<std::uint32_t>();
   request.gid = reader.get<std::uint32_t>();

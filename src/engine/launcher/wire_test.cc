@@ -18,6 +18,7 @@ LaunchRequest full_request() {
   request.workspace = WorkspaceMode::ReadOnly;
   request.folders = {{"/a", FolderMode::PrivateCopy}, {"/b/c", FolderMode::Writable}};
   request.writable = {"/w", "/x/y"};
+  request.aliases = {{"/z", "/w"}};
   request.limits = {.memory_bytes = 1ULL << 40U,
                     .processes = 7,
                     .cpu_millis = 1500,

@@ -12,6 +12,7 @@ FileEntry entry_of(const wire::EntryView& view) {
   entry.gid = view.body.gid;
   entry.size = view.body.size;
   entry.mtime_ns = view.body.mtime_ns;
+  entry.ctime_ns = view.body.ctime_ns;
   entry.inode = view.body.inode;
   entry.links = view.body.links;
   entry.depth = view.body.depth;

@@ -37,8 +37,6 @@ std::size_t send_with(int link, std::span<const std::byte> bytes, int descriptor
   return sent > 0 ? static_cast<std::size_t>(sent) : 0;
 }
 
-bool takes_input(wire::OpKind op) { return op == wire::OpKind::Write || op == wire::OpKind::TarIn; }
-
 }  // namespace
 
 GuestLink::GuestLink(UniqueFd stream, const Nonce& nonce)
@@ -321,7 +319,7 @@ Result<void> GuestLink::operate(std::uint32_t id, const OpOptions& options) {
   const std::vector<std::byte> payload = TRY(op_payload(options));
   Flow flow;
   flow.credit[0] = options.window_bytes;
-  flow.input_window = takes_input(options.op) ? wire::kInputWindow : 0;
+  flow.input_window = wire::takes_input(options.op) ? wire::kInputWindow : 0;
   TRY(add_flow(id, flow));
   auto sent = send(Kind::Op, 0, id, payload);
   if (!sent) flows_.erase(id);

@@ -74,6 +74,7 @@ struct FileEntry {
   std::uint32_t gid = 0;
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
+  std::int64_t ctime_ns = 0;
   std::uint64_t inode = 0;
   std::uint32_t links = 0;
   std::uint32_t depth = 0;
@@ -107,9 +108,29 @@ struct ProcessEntry {
   wire::ExitedBody exited{};
 };
 
+struct TarOptions {
+  bool parents = false;
+  bool tell = false;     // TarResult::made, from a channel
+  bool open_up = false;  // what the user closed to himself is opened
+};
+
 struct TarResult {
   std::uint64_t bytes = 0;
   std::uint64_t entries = 0;
+  std::vector<FileEntry> made{};  // of TarOptions::tell
+  bool made_truncated = false;    // there was more than a listing holds
+};
+
+struct MatchedLine {
+  std::string name;  // relative to the searched folder; empty: the file itself
+  std::uint64_t line = 0;
+  std::string text;
+};
+
+struct Matches {
+  std::vector<MatchedLine> lines;
+  bool truncated = false;
+  std::uint64_t unreadable = 0;  // files
 };
 
 using ByteSink = std::function<Result<void>(std::span<const std::byte>)>;

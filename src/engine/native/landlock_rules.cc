@@ -27,6 +27,7 @@ std::vector<Rule> landlock_rules(const LaunchRequest& request) {
     if (folder.mode != FolderMode::ReadOnly) rules.push_back({wire::Access::Write, folder.at});
   }
   for (const std::string& path : request.writable) rules.push_back({wire::Access::Write, path});
+  for (const Alias& alias : request.aliases) rules.push_back({wire::Access::Write, alias.at});
   return rules;
 }
 

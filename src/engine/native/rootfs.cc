@@ -64,6 +64,7 @@ class RootfsBuilder {
   Result<UniqueFd> private_copy(const UniqueFd& lower, std::size_t number);
   Result<UniqueFd> translated(int source, unsigned flags, FolderMode mode);
   Result<void> add_private(const std::string& path);
+  Result<void> add_alias(const Alias& alias);
   Result<void> add_system_folder(const std::string& path);
   Result<void> add_devices();
   Result<void> finish_trees();
@@ -327,6 +328,17 @@ Result<void> RootfsBuilder::add_private(const std::string& path) {
   return {};
 }
 
+// By a mount and not by a link: a program that asks where it is hears the name that it used.
+Result<void> RootfsBuilder::add_alias(const Alias& alias) {
+  const Tree& tree = tree_of(alias.at);
+  if (!tree.ours || tree.at == alias.at)
+    return failure(Errc::InvalidArgument, "alias: '" + alias.at + "' is a place of its own");
+  const UniqueFd place = TRY(make_place(tree_of(alias.of), alias.of));
+  TRY(make_place(tree, alias.at));
+  add(alias.at, TRY(sys::clone_mount(place.get(), "", 0)));
+  return {};
+}
+
 Result<void> RootfsBuilder::add_system_folder(const std::string& path) {
   UniqueFd host;
   if (sources_.host.privileged) {
@@ -457,6 +469,7 @@ Result<Rootfs> RootfsBuilder::build() {
     for (const StoreMount& wish : request_.store_mounts) TRY(make_place(trees_.front(), wish.at));
   }
   for (const std::string& path : request_.writable) TRY(add_private(path));
+  for (const Alias& alias : request_.aliases) TRY(add_alias(alias));
   if (request_.stack.host) {
     for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
   }

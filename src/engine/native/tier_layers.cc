@@ -27,6 +27,7 @@ bool needs_store(const LaunchRequest& request) {
 std::vector<std::string> written_mounts(const LaunchRequest& request,
                                         const std::vector<std::string>& system_folders) {
   std::vector<std::string> paths = request.writable;
+  for (const Alias& alias : request.aliases) paths.push_back(alias.at);
   if (request.root != RootMode::Writable) {
     if (request.workspace == WorkspaceMode::Writable) paths.emplace_back("/workspace");
     return paths;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +23,11 @@ using wire::Step;
 
 constexpr int kFdSocket = 3;
 constexpr int kFdInput = 4;
+// A search obeys a pattern from outside. What it may use is bounded, so that a hostile one ends
+// itself and nothing else.
+constexpr uint64_t kSearchMemoryMax = 128UL * 1024 * 1024;
+constexpr uint64_t kSearchSecondsMax = 30;
+constexpr uint64_t kSearchSecondsGrace = 2;
 
 // The one thing that a signal handler has to know; a process per operation makes it safe to be
 // global.
@@ -39,6 +45,23 @@ void remove_temporary() {
 void on_cancel(int) {
   remove_temporary();
   _exit(1);
+}
+
+OpChannel* g_channel =
+    nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): likewise
+
+void on_cpu_limit(int) {
+  g_channel->fail_at_once(ETIME, Step::Limit, "the search takes too much processor time");
+}
+
+long limit_search() {
+  struct sigaction action{};
+  action.sa_handler = on_cpu_limit;
+  sigaction(SIGXCPU, &action, nullptr);
+  const rlimit memory{kSearchMemoryMax, kSearchMemoryMax};
+  if (setrlimit(RLIMIT_AS, &memory) != 0) return -errno;
+  const rlimit time{kSearchSecondsMax, kSearchSecondsMax + kSearchSecondsGrace};
+  return setrlimit(RLIMIT_CPU, &time) != 0 ? -errno : 0;
 }
 
 long answer(long result) { return result < 0 ? -errno : result; }
@@ -108,17 +131,19 @@ void temporary_clear() { g_temporary.folder = -1; }
 uint8_t* OpChannel::body_of(Kind kind, uint16_t stream, size_t size) {
   const wire::FrameHeader header{static_cast<uint32_t>(size), static_cast<uint16_t>(kind), stream,
                                  0};
-  memcpy(message_, &header, sizeof(header));
-  message_size_ = sizeof(header) + size;
-  return message_ + sizeof(header);
+  if (sizeof(message_) - message_size_ < sizeof(header) + size) send_message();
+  uint8_t* at = message_ + message_size_;
+  memcpy(at, &header, sizeof(header));
+  message_size_ += sizeof(header) + size;
+  return at + sizeof(header);
 }
 
 void OpChannel::send_message() {
-  for (;;) {
+  while (message_size_ != 0) {
     const ssize_t sent = send(socket_, message_, message_size_, MSG_NOSIGNAL);
-    if (sent >= 0) return;
-    if (errno == EINTR) continue;
-    on_cancel(0);  // init is gone or wants no more
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) on_cancel(0);  // init is gone or wants no more
+    message_size_ = 0;
   }
 }
 
@@ -151,6 +176,12 @@ void OpChannel::data(uint64_t offset, const void* bytes, size_t size) {
 
 void OpChannel::entry(const struct stat& info, const char* name, const char* target,
                       uint32_t depth) {
+  entry(info, {reinterpret_cast<const uint8_t*>(name), strnlen(name, wire::kPathMax)}, target,
+        depth);
+}
+
+void OpChannel::entry(const struct stat& info, wire::Bytes name, const char* target,
+                      uint32_t depth) {
   wire::EntryBody body{};
   body.type = type_of(info.st_mode);
   body.mode = info.st_mode & 07777U;
@@ -158,16 +189,25 @@ void OpChannel::entry(const struct stat& info, const char* name, const char* tar
   body.gid = info.st_gid;
   body.size = static_cast<uint64_t>(info.st_size);
   body.mtime_ns = info.st_mtim.tv_sec * int64_t{1000000000} + info.st_mtim.tv_nsec;
+  body.ctime_ns = info.st_ctim.tv_sec * int64_t{1000000000} + info.st_ctim.tv_nsec;
   body.inode = info.st_ino;
   body.links = static_cast<uint32_t>(info.st_nlink);
   body.depth = depth;
-  body.name_size = static_cast<uint32_t>(strnlen(name, wire::kPathMax));
+  body.name_size = static_cast<uint32_t>(name.size);
   body.target_size = static_cast<uint32_t>(strnlen(target, wire::kPathMax));
   uint8_t* at = body_of(Kind::Entry, 0, sizeof(body) + body.name_size + body.target_size);
   memcpy(at, &body, sizeof(body));
-  memcpy(at + sizeof(body), name, body.name_size);
+  memcpy(at + sizeof(body), name.data, body.name_size);
   memcpy(at + sizeof(body) + body.name_size, target, body.target_size);
-  send_message();
+}
+
+void OpChannel::match(uint64_t line, const char* name, const char* text, size_t text_size) {
+  const wire::MatchBody body{line, static_cast<uint32_t>(strnlen(name, wire::kPathMax)),
+                             static_cast<uint32_t>(text_size)};
+  uint8_t* at = body_of(Kind::Match, 0, sizeof(body) + body.name_size + text_size);
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), name, body.name_size);
+  memcpy(at + sizeof(body) + body.name_size, text, text_size);
 }
 
 void OpChannel::event(uint32_t mask, uint32_t cookie, const char* name) {
@@ -215,16 +255,26 @@ void OpChannel::fail(int sys_errno, Step step, const char* text) {
   _exit(0);
 }
 
+void OpChannel::fail_at_once(int sys_errno, Step step, const char* text) {
+  message_size_ = 0;  // what was gathered may be half written
+  fail(sys_errno, step, text);
+}
+
 void run_operation(const OpRequest& request) {
   const long kept = keep_descriptors(request);
   if (kept < 0) _exit(1);
   static OpChannel channel(kFdSocket, kFdInput, request.body.window_bytes);
+  g_channel = &channel;
   catch_signals();
+  const auto kind = static_cast<OpKind>(request.body.op);
+  const bool searches = kind == OpKind::Find || kind == OpKind::Grep;
+  const long limited = searches ? limit_search() : 0;
+  if (limited < 0) channel.fail(static_cast<int>(-limited), Step::Rlimit);
   const long confined = confine(request);
   if (confined < 0) channel.fail(static_cast<int>(-confined), Step::Ids);
   if (reset_signals() < 0) channel.fail(EINVAL, Step::Session);
   umask(0);  // each new file's mode is said, not derived
-  switch (static_cast<OpKind>(request.body.op)) {
+  switch (kind) {
     case OpKind::Stat:
       op_stat(channel, request);
     case OpKind::List:
@@ -245,6 +295,12 @@ void run_operation(const OpRequest& request) {
       op_tar_out(channel, request);
     case OpKind::TarIn:
       op_tar_in(channel, request);
+    case OpKind::Pack:
+      op_pack(channel, request);
+    case OpKind::Find:
+      op_find(channel, request);
+    case OpKind::Grep:
+      op_grep(channel, request);
   }
   channel.fail(EINVAL, Step::Request);
 }

@@ -16,7 +16,11 @@ class OpChannel {
   OpChannel(int socket, int input, uint32_t credit)
       : socket_(socket), input_(input), credit_(credit) {}
 
+  // Entries and matches are gathered: a message for each would cost more than finding them.
+  // Whatever else is said takes them along.
+  void entry(const struct stat& info, wire::Bytes name, const char* target, uint32_t depth);
   void entry(const struct stat& info, const char* name, const char* target, uint32_t depth);
+  void match(uint64_t line, const char* name, const char* text, size_t text_size);
   void event(uint32_t mask, uint32_t cookie, const char* name);
   void data(uint64_t offset, const void* bytes, size_t size);  // waits for credit
   // The host's bytes. 0 at their end.
@@ -26,11 +30,13 @@ class OpChannel {
 
   [[noreturn]] void done(uint64_t bytes, uint64_t count);
   [[noreturn]] void fail(int sys_errno, wire::Step step, const char* text = "");
+  // Fails from a signal handler, which may have interrupted anything here.
+  [[noreturn]] void fail_at_once(int sys_errno, wire::Step step, const char* text);
 
   [[nodiscard]] int socket() const { return socket_; }
 
  private:
-  uint8_t* body_of(wire::Kind kind, uint16_t stream, size_t size);
+  uint8_t* body_of(wire::Kind kind, uint16_t stream, size_t size);  // at the message's end
   void send_message();
   void wait_for_credit();
 
@@ -58,9 +64,13 @@ void temporary_clear();
 [[noreturn]] void op_remove(OpChannel& channel, const OpRequest& request);
 // op_watch.cc
 [[noreturn]] void op_watch(OpChannel& channel, const OpRequest& request);
-// op_tar_out.cc, op_tar_in.cc
+// op_tar_out.cc, op_tar_in.cc, op_pack.cc
 [[noreturn]] void op_tar_out(OpChannel& channel, const OpRequest& request);
 [[noreturn]] void op_tar_in(OpChannel& channel, const OpRequest& request);
+[[noreturn]] void op_pack(OpChannel& channel, const OpRequest& request);
+// op_find.cc, op_grep.cc
+[[noreturn]] void op_find(OpChannel& channel, const OpRequest& request);
+[[noreturn]] void op_grep(OpChannel& channel, const OpRequest& request);
 
 // Like mkdir -p. 0, or -errno.
 long make_folders(const char* path, uint32_t mode);

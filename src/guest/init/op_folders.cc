@@ -27,7 +27,8 @@ bool vanished(int error) { return error == ENOENT || error == ENOTDIR || error =
 
 void op_list(OpChannel& channel, const OpRequest& request) {
   static Walker walker;
-  if (!walker.open(request.path)) channel.fail(errno, Step::Resolve);
+  const bool open_up = (request.body.flags & wire::kOpOpenUp) != 0;
+  if (!walker.open(request.path, open_up)) channel.fail(errno, Step::Resolve);
   const bool recursive = (request.body.flags & wire::kOpRecursive) != 0;
   uint64_t count = 0;
   for (;;) {
@@ -36,7 +37,8 @@ void op_list(OpChannel& channel, const OpRequest& request) {
     if (step == Walker::Step::Failed) fail_at(channel, walker.error(), walker.path());
     if (step == Walker::Step::Leave) continue;
     if (++count > kEntriesMax) channel.fail(EOVERFLOW, Step::Limit, "too many entries");
-    char target[wire::kPathMax + 1] = {};
+    static char target[wire::kPathMax + 1];
+    target[0] = '\0';
     if (S_ISLNK(walker.info().st_mode)) {
       const ssize_t size = readlinkat(walker.folder(), walker.name(), target, wire::kPathMax);
       target[size > 0 ? size : 0] = '\0';

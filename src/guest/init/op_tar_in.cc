@@ -1,7 +1,6 @@
 // TarIn: unpacks a tar stream below a folder, touching nothing else. Every parent of every entry is
-// opened by name from the target's descriptor with O_NOFOLLOW, so no link leads anywhere, whether
-// it came with this archive, with an earlier one, or is put there by the guest while we work. Last
-// entry of a name wins.
+// opened by below.h, so no link leads anywhere, whether it came with this archive, with an earlier
+// one, or is put there by the guest while we work. Last entry of a name wins.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guest/init/below.h"
 #include "guest/init/op_child.h"
 #include "guest/init/sys.h"
 #include "guest/init/tar_parser.h"
@@ -21,6 +21,7 @@ namespace {
 
 constexpr uint64_t kEntriesMax = 1000000;
 constexpr uint32_t kFolderMode = 0755;
+constexpr uint32_t kWriteNeeds = S_IRWXU;
 
 // Files this archive made, by inode: a hard link may name these and nothing older. Open addressing,
 // grown by doubling.
@@ -68,7 +69,14 @@ class MadeFiles {
 
 class Extractor {
  public:
-  Extractor(OpChannel& channel, int target) : channel_(channel), target_(target), parent_(target) {}
+  Extractor(OpChannel& channel, int target, uint32_t flags)
+      : channel_(channel), below_(target), tells_((flags & wire::kOpTell) != 0) {
+    if ((flags & wire::kOpOpenUp) != 0) below_.open_up(kWriteNeeds);
+    const auto made = [](void* self, int folder, const char* path, size_t size) {
+      static_cast<Extractor*>(self)->tell_folder(folder, path, size);
+    };
+    below_.on_made(made, this);
+  }
 
   void begin(const TarEntry& entry);
   void content(const uint8_t* bytes, size_t size);
@@ -94,12 +102,15 @@ class Extractor {
   void make_room(const char* name);
   int open_below(const char* path, size_t size, bool create);
   void leave_folders(const char* next);
+  void tell(const struct stat& info, const char* path, size_t size, const char* target);
+  void tell_name(int folder, const char* name, const char* path, const char* target);
+  void tell_folder(int folder, const char* path, size_t size);
   [[noreturn]] void fail(int error) { channel_.fail(error, Step::Archive, path_); }
 
   OpChannel& channel_;
-  int target_;
-  int parent_;              // folder of the current entry; target_ or one of our own
-  size_t parent_size_ = 0;  // its path is the front of parent_path_
+  Below below_;
+  bool tells_;
+  int parent_ = -1;  // folder of the current entry; below_ keeps it
   int file_ = -1;
   uint64_t bytes_ = 0;
   uint64_t count_ = 0;
@@ -107,51 +118,43 @@ class Extractor {
   uint32_t pending_count_ = 0;
   Pending pending_[kTarDepthMax + 1] = {};
   char pending_path_[wire::kPathMax + 1] = {};
-  char parent_path_[wire::kPathMax + 1] = {};
   char path_[wire::kPathMax + 1] = {};
 };
 
-// Opens the folder `path[0, size)` below the target, step by step. Missing ones are made when
-// `create`.
 int Extractor::open_below(const char* path, size_t size, bool create) {
-  int at = target_;
-  size_t begin = 0;
-  while (begin < size) {
-    const char* slash = static_cast<const char*>(memchr(path + begin, '/', size - begin));
-    const size_t end = slash != nullptr ? static_cast<size_t>(slash - path) : size;
-    char name[256];
-    if (end - begin >= sizeof(name)) fail(ENAMETOOLONG);
-    memcpy(name, path + begin, end - begin);
-    name[end - begin] = '\0';
-    constexpr int kHow = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int next = openat(at, name, kHow);
-    if (next < 0 && errno == ENOENT && create && mkdirat(at, name, kFolderMode) == 0)
-      next = openat(at, name, kHow);
-    const int failed = errno;
-    if (at != target_) close(at);
-    if (next < 0)
-      fail(failed == ENOTDIR ? ELOOP : failed);  // a link or a file stands where a folder should be
-    at = next;
-    begin = end + 1;
-  }
-  return at;
+  const int fd = below_.open(path, size, create);
+  if (fd < 0) fail(-fd);
+  return fd;
 }
 
-// Makes parent_ the folder of path_ and gives the last component. Archives come folder by folder:
-// it is kept.
+// Makes parent_ the folder of path_ and gives the last component.
 const char* Extractor::enter_parent() {
   const char* slash = strrchr(path_, '/');
   const size_t size = slash != nullptr ? static_cast<size_t>(slash - path_) : 0;
   const char* name = slash != nullptr ? slash + 1 : path_;
   if (strlen(name) > 255) fail(ENAMETOOLONG);
-  if (size == parent_size_ && memcmp(parent_path_, path_, size) == 0) return name;
-  if (parent_ != target_) close(parent_);
-  parent_ = target_;
-  parent_size_ = 0;
-  parent_ = open_below(path_, size, true);
-  memcpy(parent_path_, path_, size);
-  parent_size_ = size;
+  parent_ = below_.enter(path_, size, true);
+  if (parent_ < 0) fail(-parent_);
   return name;
+}
+
+// What it is by now, after the last change that is ours.
+void Extractor::tell(const struct stat& info, const char* path, size_t size, const char* target) {
+  if (!tells_) return;
+  uint32_t depth = 0;
+  for (size_t i = 0; i < size; ++i) depth += path[i] == '/' ? 1 : 0;
+  channel_.entry(info, {reinterpret_cast<const uint8_t*>(path), size}, target, depth);
+}
+
+void Extractor::tell_name(int folder, const char* name, const char* path, const char* target) {
+  struct stat info{};
+  if (!tells_ || fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
+  tell(info, path, strlen(path), target);
+}
+
+void Extractor::tell_folder(int folder, const char* path, size_t size) {
+  struct stat info{};
+  if (tells_ && fstat(folder, &info) == 0) tell(info, path, size, "");
 }
 
 // Whatever has the name and is no folder goes; a folder is never replaced by something else.
@@ -189,6 +192,7 @@ void Extractor::make_link(const char* name, const TarEntry& entry) {
   if (symlinkat(entry.link, parent_, name) != 0) fail(errno);
   const timespec times[2] = {{0, UTIME_OMIT}, {entry.mtime_s, static_cast<long>(entry.mtime_ns)}};
   utimensat(parent_, name, times, AT_SYMLINK_NOFOLLOW);  // a link's time is a courtesy
+  tell_name(parent_, name, path_, entry.link);
 }
 
 void Extractor::make_hard_link(const char* name, const TarEntry& entry) {
@@ -204,7 +208,9 @@ void Extractor::make_hard_link(const char* name, const TarEntry& entry) {
   if (!S_ISREG(info.st_mode) || !made_.has(info.st_ino)) fail(EPERM);
   make_room(name);
   if (linkat(folder, from_name, parent_, name, 0) != 0) fail(errno);
-  if (folder != target_) close(folder);
+  tell_name(folder, from_name, from, "");  // it has another link count, and so another ctime
+  tell_name(parent_, name, path_, "");
+  below_.leave(folder);
 }
 
 // Settles every pending folder that `next` is not below.
@@ -224,7 +230,8 @@ void Extractor::leave_folders(const char* next) {
       if (fchmod(plain, folder.mode) != 0) fail(errno);
       close(plain);
     }
-    if (fd != target_) close(fd);
+    tell_folder(fd, pending_path_, folder.name_size);
+    below_.leave(fd);
   }
 }
 
@@ -275,6 +282,8 @@ void Extractor::end(const TarEntry& entry) {
   if (fchmod(file_, entry.mode) != 0) fail(errno);
   const timespec times[2] = {{0, UTIME_OMIT}, {entry.mtime_s, static_cast<long>(entry.mtime_ns)}};
   futimens(file_, times);  // a time that the file system cannot hold is no reason to lose the file
+  struct stat info{};
+  if (tells_ && fstat(file_, &info) == 0) tell(info, path_, strlen(path_), "");
   close_fd(file_);
 }
 
@@ -287,7 +296,7 @@ void op_tar_in(OpChannel& channel, const OpRequest& request) {
   }
   const int target = open(request.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (target < 0) channel.fail(errno, Step::Resolve);
-  static Extractor extractor(channel, target);
+  static Extractor extractor(channel, target, request.body.flags);
   static TarParser parser;
   static uint8_t buffer[64 * 1024];
   bool ended = false;

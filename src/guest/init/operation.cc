@@ -23,10 +23,6 @@ constexpr uint64_t kCancelGraceUs = 2'000'000;  // to remove a temporary file
 constexpr size_t kRelayRoom = kOpMessageMax + Connection::kReplyRoom;
 constexpr int kRelaysPerEvent = 16;
 
-bool takes_input(uint32_t op) {
-  return op == static_cast<uint32_t>(OpKind::Write) || op == static_cast<uint32_t>(OpKind::TarIn);
-}
-
 bool is_answer(uint16_t kind) {
   return kind == static_cast<uint16_t>(Kind::Done) || kind == static_cast<uint16_t>(Kind::Failed);
 }
@@ -59,7 +55,7 @@ void OperationTable::start(uint32_t id, const wire::OpView& view, int socket) {
     return link_.failed(Kind::Op, id, EAGAIN, Step::Limit);
   }
   bool opened = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0;
-  if (opened && takes_input(view.body.op) && !straight) {
+  if (opened && wire::takes_input(static_cast<OpKind>(view.body.op)) && !straight) {
     opened = pipe2(pipes, O_CLOEXEC) == 0 && fcntl(pipes[1], F_SETFL, O_NONBLOCK) == 0;
   }
   long pid = opened ? 0 : -errno;
@@ -101,6 +97,39 @@ void OperationTable::watch_socket(Operation& operation, bool wanted) {
   }
 }
 
+namespace {
+
+// Whether a message is whole frames and nothing else.
+bool is_frames(const uint8_t* message, size_t size) {
+  size_t at = 0;
+  while (at < size) {
+    wire::FrameHeader header{};
+    if (size - at < sizeof(header)) return false;
+    memcpy(&header, message + at, sizeof(header));
+    at += sizeof(header);
+    if (size - at < header.size) return false;
+    at += header.size;
+  }
+  return size != 0;
+}
+
+}  // namespace
+
+// Puts the id into each frame, up to the answer. Gives how much of the message that is.
+size_t OperationTable::stamp(Operation& operation, uint8_t* message, size_t size) {
+  size_t at = 0;
+  while (at < size && !operation.answered) {
+    wire::FrameHeader header{};
+    memcpy(&header, message + at, sizeof(header));
+    operation.answered = is_answer(header.kind);
+    header.id = operation.id;
+    if (operation.answered) header.stream = static_cast<uint16_t>(Kind::Op);
+    memcpy(message + at, &header, sizeof(header));
+    at += sizeof(header) + header.size;
+  }
+  return at;
+}
+
 // Moves one message of the child into the outgoing buffer. True when there may be another.
 bool OperationTable::relay(Operation& operation) {
   if (link_.up() && !link_.has_room(kRelayRoom)) {
@@ -113,11 +142,8 @@ bool OperationTable::relay(Operation& operation) {
   // The child left credit unread: the kernel says so once, before it hands out what the child had
   // sent.
   if (got < 0 && errno == ECONNRESET) return true;
-  wire::FrameHeader header{};
-  const bool whole =
-      got >= static_cast<ssize_t>(sizeof(header)) && got <= static_cast<ssize_t>(kOpMessageMax);
-  if (whole) memcpy(&header, at, sizeof(header));
-  if (!whole || header.size != static_cast<size_t>(got) - sizeof(header)) {
+  const bool whole = got > 0 && got <= static_cast<ssize_t>(kOpMessageMax);
+  if (!whole || !is_frames(at, static_cast<size_t>(got))) {
     watch_socket(operation,
                  false);  // the child is gone, or talks nonsense: reaping it gives the answer
     close_fd(operation.socket);
@@ -125,11 +151,7 @@ bool OperationTable::relay(Operation& operation) {
     return false;
   }
   if (operation.answered || operation.cancelled || operation.silent || !link_.up()) return true;
-  operation.answered = is_answer(header.kind);
-  header.id = operation.id;
-  if (operation.answered) header.stream = static_cast<uint16_t>(Kind::Op);
-  memcpy(at, &header, sizeof(header));
-  link_.commit(static_cast<size_t>(got));
+  link_.commit(stamp(operation, at, static_cast<size_t>(got)));
   return true;
 }
 
@@ -146,7 +168,9 @@ void OperationTable::pump() {
   for (Operation& operation : operations_) {
     if (!operation.used || operation.socket < 0) continue;
     if (operation.credit != 0) tell_credit(operation);
-    if (!operation.armed && link_.room() >= kRelayRoom) watch_socket(operation, true);
+    // Asked and not looked up: whoever waits for room must be known to wait in every turn, or the
+    // turn in which the last byte leaves goes by without him.
+    if (!operation.armed && link_.has_room(kRelayRoom)) watch_socket(operation, true);
   }
 }
 

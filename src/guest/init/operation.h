@@ -1,10 +1,12 @@
 // guest/init/operation.h — file work. Each operation is a child of its own with the guest user's
 // file rights and nothing else, so that a fifo without a writer or a slow disk holds up nobody.
 //
-//   child → init   a SEQPACKET socket; each message is one whole frame without its id, which init
-//   puts in init → child   on the same socket, CreditBody messages; bytes of Write and TarIn by a
-//   pipe host → child   bytes of a Write with kOpSocket, by a socket that init only hands on; their
-//   count comes from init as OpCommit
+//   child → init   a SEQPACKET socket; each message is one or more whole frames without their id,
+//                  which init puts in
+//   init → child   on the same socket, CreditBody messages; what the host sends for an operation
+//                  (bytes of Write and TarIn, strings of a search) by a pipe
+//   host → child   bytes of a Write with kOpSocket, by a socket that init only hands on; their
+//                  count comes from init as OpCommit
 //
 // The child may send Data only as far as its credit goes; init moves a message only while there is
 // room for it.
@@ -90,6 +92,7 @@ class OperationTable {
   }
   void watch_socket(Operation& operation, bool wanted);
   bool relay(Operation& operation);
+  size_t stamp(Operation& operation, uint8_t* message, size_t size);
   void tell_credit(Operation& operation);
   void stop(Operation& operation);
   void settle(Operation& operation);

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -28,6 +29,9 @@ constexpr int kPathBeneath = 1;  // LANDLOCK_RULE_PATH_BENEATH
 #endif
 #ifndef SYS_close_range
 #define SYS_close_range 436
+#endif
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
 #endif
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -109,6 +113,28 @@ bool on_proc(int fd) {
 void close_fd(int& fd) {
   if (fd >= 0) close(fd);
   fd = -1;
+}
+
+long chmod_fd(int fd, uint32_t mode) {
+  if (syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0) return 0;
+  // A kernel without that call: procfs leads to the same file.
+  char path[] = "/proc/self/fd/0000000000";
+  char* at = path + sizeof(path) - 1;
+  unsigned rest = static_cast<unsigned>(fd);
+  do {
+    *--at = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  constexpr size_t kFolder = sizeof("/proc/self/fd/") - 1;
+  memmove(path + kFolder, at, strlen(at) + 1);
+  return answer(chmod(path, mode));
+}
+
+void open_up_folder(int fd, uint32_t needed) {
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISDIR(info.st_mode)) return;
+  if ((info.st_mode & needed) == needed) return;
+  (void)chmod_fd(fd, (info.st_mode | S_IRWXU) & 07777U);
 }
 
 ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd) {

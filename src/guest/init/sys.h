@@ -52,6 +52,12 @@ bool on_proc(int fd);
 
 void close_fd(int& fd);  // and forgets the number
 
+// Of the file itself, whatever the descriptor was opened for, O_PATH included.
+long chmod_fd(int fd, uint32_t mode);
+// Gives a folder's owner all rights to it when he lacks one of `needed`. Whoever is not the owner
+// changes nothing.
+void open_up_folder(int fd, uint32_t needed);
+
 // recvmsg without waiting, errno as it leaves it. `fd` becomes the one descriptor that came along,
 // or -1; what came beside it the kernel closes.
 ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd);

@@ -14,14 +14,22 @@ namespace {
 constexpr long kRecordSizeAt = 16;
 constexpr long kNameAt = 19;
 
+constexpr uint32_t kReadNeeds = S_IRUSR | S_IXUSR;
+
 bool is_dot(const char* name) {
   return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
 }  // namespace
 
-bool Walker::open(const char* path) {
+bool Walker::open(const char* path, bool open_up) {
   Level& level = levels_[0];
+  open_up_ = open_up;
+  if (open_up) {
+    int fd = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) open_up_folder(fd, kReadNeeds);
+    close_fd(fd);
+  }
   level.fd = ::open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
   if (level.fd < 0) return false;
   if (on_proc(level.fd)) {
@@ -34,6 +42,17 @@ bool Walker::open(const char* path) {
   depth_ = 0;
   path_[0] = '\0';
   return true;
+}
+
+// Before it is told: what is told is how it stays.
+void Walker::open_up_entry(int folder) {
+  if (!S_ISDIR(info_.st_mode) || (info_.st_mode & kReadNeeds) == kReadNeeds) return;
+  int fd = openat(folder, name_, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return;
+  open_up_folder(fd, kReadNeeds);
+  struct stat info{};
+  if (fstat(fd, &info) == 0) info_ = info;
+  close_fd(fd);
 }
 
 // True when there are records to look at.
@@ -82,6 +101,7 @@ Walker::Step Walker::next() {
       error_ = errno;
       return Step::Failed;
     }
+    if (open_up_) open_up_entry(level.fd);
     return set_path(level, name_) ? Step::Entry : Step::Failed;
   }
 }

@@ -23,7 +23,8 @@ class Walker {
     Failed,  // error() says why
   };
 
-  bool open(const char* path);  // a folder; false with errno
+  // A folder; false with errno. With `open_up`, one that its owner has closed to himself is opened.
+  bool open(const char* path, bool open_up = false);
   Step next();
   bool descend();  // false with error() set: too deep, gone, or no folder any more
 
@@ -45,7 +46,9 @@ class Walker {
 
   bool fill(Level& level);
   bool set_path(const Level& level, const char* name);
+  void open_up_entry(int folder);
 
+  bool open_up_ = false;
   int depth_ = 0;
   int error_ = 0;
   const char* name_ = nullptr;

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <string>
 
-#include "guest/layer/decoder.h"
 #include "guest/layer/digest.h"
 
 namespace caisson::layer {
 
-ArchiveStream::ArchiveStream(int fd, Limits limits)
-    : limits_(limits), thread_([this, fd] { produce(fd); }) {}
+ArchiveStream::ArchiveStream(int fd, Limits limits, Origin origin)
+    : limits_(limits), origin_(origin), thread_([this, fd] { produce(fd); }) {}
 
 ArchiveStream::~ArchiveStream() {
   {
@@ -53,7 +52,7 @@ Result<void> ArchiveStream::check(std::uint64_t in, std::uint64_t out) const {
 // never lie across two.
 Result<void> ArchiveStream::pump(int fd) {
   InputFile input(fd);
-  const std::unique_ptr<Decoder> decoder = TRY(make_decoder(input));
+  const std::unique_ptr<Decoder> decoder = TRY(make_decoder(input, origin_));
   Digest digest;
   std::uint64_t out = 0;
   for (std::uint64_t number = 0;; ++number) {
@@ -69,7 +68,8 @@ Result<void> ArchiveStream::pump(int fd) {
       ended = made == 0;
       TRY(check(input.used(), out));
     }
-    digest.add(std::span(block.bytes).first(block.size));
+    // Only an image's layer is known by its digest.
+    if (origin_ == Origin::Image) digest.add(std::span(block.bytes).first(block.size));
     {
       const std::lock_guard lock(mutex_);
       if (ended) digest_ = digest.finish();

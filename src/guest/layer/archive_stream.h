@@ -1,5 +1,6 @@
-// guest/layer/archive_stream.h — the plain bytes of an archive, decompressed, counted and hashed by
-// a thread of its own while the caller writes files. The two meet in a ring of a few blocks.
+// guest/layer/archive_stream.h — the plain bytes of an archive, decompressed, counted and, if it is
+// an image's, hashed by a thread of its own while the caller writes files. The two meet in a ring
+// of a few blocks.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "guest/layer/decoder.h"
 
 namespace caisson::layer {
 
@@ -29,7 +31,7 @@ class ArchiveStream {
     std::uint32_t ratio_max;  // of what came out to what went in, beyond kRatioFreeBytes; 0: any
   };
 
-  ArchiveStream(int fd, Limits limits);
+  ArchiveStream(int fd, Limits limits, Origin origin = Origin::Image);
   ArchiveStream(const ArchiveStream&) = delete;
   ArchiveStream& operator=(const ArchiveStream&) = delete;
   ~ArchiveStream();
@@ -43,7 +45,7 @@ class ArchiveStream {
   [[nodiscard]] Result<void> drain();
 
   [[nodiscard]] std::uint64_t bytes_in();
-  [[nodiscard]] std::array<std::uint8_t, 32> digest();  // once, after drain()
+  [[nodiscard]] std::array<std::uint8_t, 32> digest();  // of an image's layer; after drain()
 
  private:
   struct Block {
@@ -57,6 +59,7 @@ class ArchiveStream {
   [[nodiscard]] bool wait_for_room();
 
   const Limits limits_;
+  const Origin origin_;
   std::array<Block, kBlocks> blocks_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,5 +1,5 @@
-// guest/layer/decoder.h — an archive's file as plain bytes: gzip, zstd, or as it is. What comes out
-// is not looked into again: compression inside of compression stays what it is.
+// guest/layer/decoder.h — an archive's file as plain bytes: gzip, bzip2, xz, zstd, or as it is.
+// What comes out is not looked into again: compression inside of compression stays what it is.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,12 @@ namespace caisson::layer {
 
 inline constexpr std::size_t kInputBytes = std::size_t{1024} * 1024;
 inline constexpr int kZstdWindowLogMax = 27;  // 128 MiB, as every reader of images has it
+
+inline constexpr std::uint64_t kXzMemoryMax = std::uint64_t{128} * 1024 * 1024;
+
+// Whose archive it is. An image's layers are plain, gzip or zstd, and nothing else by their
+// specification; anybody else may use bzip2 and xz too.
+enum class Origin : std::uint8_t { Image, Anybody };
 
 // A file read from its beginning, in large pieces.
 class InputFile {
@@ -44,6 +50,6 @@ class Decoder {
 };
 
 // By the first bytes of the file.
-[[nodiscard]] Result<std::unique_ptr<Decoder>> make_decoder(InputFile& input);
+[[nodiscard]] Result<std::unique_ptr<Decoder>> make_decoder(InputFile& input, Origin origin);
 
 }  // namespace caisson::layer

@@ -143,7 +143,7 @@ Result<void> Differ::tell(const Spot& a, const Spot& b, const std::string& name,
   TRY(meter_.add_entry());
   const struct stat& facts = b.exists() ? *b.facts : *a.facts;
   const std::uint64_t size = S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : 0;
-  TRY(meter_.teller().entry(*kind, facts.st_mode, size, path));
+  TRY(meter_.teller().entry({.kind = *kind, .mode = facts.st_mode, .size = size}, path));
   if (stage_a_ != nullptr) TRY(stage_a_->put(a, name, path));
   if (stage_b_ != nullptr) TRY(stage_b_->put(b, name, path));
   return {};

@@ -12,6 +12,8 @@
 
 namespace caisson::layer {
 
+enum class Hashing : std::uint8_t { Wanted, Unwanted };
+
 class Digest {
  public:
   Digest() { ::SHA256_Init(&state_); }

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -27,13 +28,14 @@ class HearAll final : public Teller {
     ++progresses;
     return {};
   }
-  Result<void> entry(wire::EntryKind kind, std::uint32_t /*mode*/, std::uint64_t /*size*/,
-                     const std::string& path) override {
+  Result<void> entry(const Finding& found, const std::string& path) override {
     constexpr char kLetters[] = " AMRTmC";
-    lines.push_back(std::string(1, kLetters[static_cast<std::size_t>(kind)]) + " " + path);
+    lines.push_back(std::string(1, kLetters[static_cast<std::size_t>(found.kind)]) + " " + path);
+    findings.emplace_back(path, found);
     return {};
   }
   std::vector<std::string> lines;
+  std::vector<std::pair<std::string, Finding>> findings;
   int progresses = 0;
 };
 
@@ -108,7 +110,8 @@ class Home {
   Result<wire::LayerDone> run(wire::JobKind kind) {
     job.kind = kind;
     heard.lines.clear();
-    return layer::run(Work{fd_.get(), job, prefix, descriptor}, heard);
+    heard.findings.clear();
+    return layer::run(Work{fd_.get(), job, prefix, descriptor, output}, heard);
   }
   Result<wire::LayerDone> unpack(const std::string& archive) {
     const UniqueFd file(::memfd_create("archive", MFD_CLOEXEC));
@@ -134,6 +137,7 @@ class Home {
                 .reserved = 0};
   std::string prefix;
   int descriptor = -1;
+  int output = -1;
   HearAll heard;
 
  private:

@@ -100,12 +100,11 @@ Result<void> HostTeller::progress(const wire::LayerProgress& progress) {
   return flush();
 }
 
-Result<void> HostTeller::entry(wire::EntryKind kind, std::uint32_t mode, std::uint64_t size,
-                               const std::string& path) {
+Result<void> HostTeller::entry(const Finding& found, const std::string& path) {
   if (path.size() + sizeof(wire::LayerEntry) > wire::kLayerAnswerMax) {
     return failure(Errc::TooLarge, "a name has " + std::to_string(path.size()) + " bytes");
   }
-  const wire::LayerEntry entry{kind, mode, size, path.size()};
+  const wire::LayerEntry entry{found.kind, found.mode, found.size, found.offset, path.size()};
   return put(wire::AnswerKind::Entry, &entry, sizeof(entry), path);
 }
 

@@ -25,8 +25,7 @@ class HostTeller final : public Teller {
   explicit HostTeller(int socket) : socket_(socket) {}
 
   Result<void> progress(const wire::LayerProgress& progress) override;
-  Result<void> entry(wire::EntryKind kind, std::uint32_t mode, std::uint64_t size,
-                     const std::string& path) override;
+  Result<void> entry(const Finding& found, const std::string& path) override;
   Result<void> done(const wire::LayerDone& done);
   Result<void> failed(const Error& error);
 

@@ -6,6 +6,7 @@
 #include "guest/layer/flatten.h"
 #include "guest/layer/merge.h"
 #include "guest/layer/pack.h"
+#include "guest/layer/sanitise.h"
 #include "guest/layer/unpack.h"
 
 namespace caisson::layer {
@@ -68,6 +69,8 @@ Result<wire::LayerDone> run(const Work& work, Teller& teller) {
       return diff_job(work, meter);
     case wire::JobKind::Merge:
       return merge_job(work, meter);
+    case wire::JobKind::Sanitise:
+      return sanitise_job(work, meter);
   }
   return failure(Errc::InvalidArgument, "the job is of an unknown kind");
 }

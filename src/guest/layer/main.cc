@@ -36,17 +36,33 @@ void take_walls() {
   if (!confined.ok()) give_up(confined);
 }
 
+std::size_t descriptors_of(wire::JobKind kind) {
+  switch (kind) {
+    case wire::JobKind::Sanitise:
+      return 2;
+    case wire::JobKind::Unpack:
+    case wire::JobKind::Pack:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 Result<wire::LayerDone> work(HostTeller& teller) {
   const ReceivedJob received = TRY(receive_job(wire::kFdStream));
-  const UniqueFd root(::open(wire::kLayerRoot, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return sys_failure("open the layers", errno);
-  const bool needs_descriptor =
-      received.job.kind == wire::JobKind::Unpack || received.job.kind == wire::JobKind::Pack;
-  if (needs_descriptor && received.descriptors.empty()) {
-    return failure(Errc::InvalidArgument, "the job came without its descriptor");
+  const std::vector<UniqueFd>& descriptors = received.descriptors;
+  if (descriptors.size() < descriptors_of(received.job.kind)) {
+    return failure(Errc::InvalidArgument, "the job came without its descriptors");
   }
-  const int descriptor = received.descriptors.empty() ? -1 : received.descriptors[0].get();
-  return run(Work{root.get(), received.job, received.prefix, descriptor}, teller);
+  UniqueFd root;
+  // One that only reads a file and writes another has no layers, and nobody laid them out.
+  if (received.job.kind != wire::JobKind::Sanitise) {
+    root = UniqueFd(::open(wire::kLayerRoot, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root) return sys_failure("open the layers", errno);
+  }
+  const int descriptor = descriptors.empty() ? -1 : descriptors[0].get();
+  const int output = descriptors.size() < 2 ? -1 : descriptors[1].get();
+  return run(Work{root.get(), received.job, received.prefix, descriptor, output}, teller);
 }
 
 int serve() {

@@ -247,7 +247,7 @@ Result<void> Merger::tell(EntryKind kind, const Spot& spot, const std::string& p
   TRY(meter_.add_entry());
   const struct stat& facts = *spot.facts;
   const std::uint64_t size = S_ISREG(facts.st_mode) ? static_cast<std::uint64_t>(facts.st_size) : 0;
-  return meter_.teller().entry(kind, facts.st_mode, size, path);
+  return meter_.teller().entry({.kind = kind, .mode = facts.st_mode, .size = size}, path);
 }
 
 Result<void> Merger::conflict(const Spots& spots, const std::string& path) {

@@ -40,6 +40,10 @@ std::optional<TarKind> kind_of(char type) {
 
 bool is_extension(char type) { return type == 'x' || type == 'g' || type == 'L' || type == 'K'; }
 
+std::unexpected<Error> no_tar(const std::string& why) {
+  return failure(Errc::InvalidArgument, "this is not a tar archive: " + why);
+}
+
 // Regions of one old sparse header: pairs of numbers until one is empty.
 Result<void> take_pairs(std::span<const std::byte> bytes, std::vector<TarRegion>& out) {
   constexpr std::size_t kNumber = 12;
@@ -76,7 +80,9 @@ Result<std::optional<TarEntry>> TarReader::next() {
     }
     const std::optional<std::int64_t> size = tar_number(TarBlock(block), kTarSize);
     if (!size || *size < 0) return bad("a header with a bad size");
-    const char type = static_cast<char>(block[kTarType]);
+    char type = static_cast<char>(block[kTarType]);
+    if (type == 'X' && origin_ == Origin::Anybody)
+      type = 'x';  // Sun's, before there was a standard
     if (!is_extension(type)) return TRY(make_entry(TarBlock(block), *size));
     if (extensions == kExtensionsMax) return bad("too many extended headers before one entry");
     TRY(take_extension(type, static_cast<std::uint64_t>(*size)));
@@ -95,7 +101,9 @@ Result<std::span<const std::byte>> TarReader::content(std::uint64_t bytes_max) {
 Result<bool> TarReader::read_header(Buffer& block) {
   const std::size_t got = TRY(stream_.read(block));
   if (got == 0) return false;
-  if (got != kTarBlock) return bad("a header that is cut off");
+  if (got != kTarBlock) {
+    return begun_ ? bad("a header that is cut off") : no_tar("its first header is cut off");
+  }
   if (tar_is_zero(TarBlock(block))) {
     Buffer second{};
     const std::size_t more = TRY(stream_.read(second));
@@ -104,7 +112,11 @@ Result<bool> TarReader::read_header(Buffer& block) {
     }
     return false;
   }
-  if (!tar_checksum_holds(TarBlock(block))) return bad("a header with a wrong checksum");
+  if (!tar_checksum_holds(TarBlock(block))) {
+    return begun_ ? bad("a header with a wrong checksum")
+                  : no_tar("its first header has a wrong checksum");
+  }
+  begun_ = true;
   return true;
 }
 
@@ -141,8 +153,10 @@ Result<TarEntry> TarReader::make_entry(TarBlock block, std::int64_t size) {
   entry.name = long_name_ ? *long_name_ : pax_.path ? *pax_.path : tar_name(block);
   entry.link = long_link_ ? *long_link_ : pax_.link ? *pax_.link : tar_text(block, kTarLink);
   const std::optional<TarKind> kind = kind_of(type);
-  if (!kind) return bad("an entry of the unknown type '" + std::string(1, type) + "'");
-  entry.kind = *kind;
+  if (!kind && origin_ == Origin::Image) {
+    return bad("an entry of the unknown type '" + std::string(1, type) + "'");
+  }
+  entry.kind = kind.value_or(TarKind::Other);
   // The oldest tars wrote a folder as a file whose name ends in a slash.
   if (type == '\0' && entry.name.ends_with('/')) entry.kind = TarKind::Folder;
   const auto mode = tar_number(block, kTarMode);
@@ -161,13 +175,13 @@ Result<TarEntry> TarReader::make_entry(TarBlock block, std::int64_t size) {
     entry.device_minor = tar_number(block, kTarMinor).value_or(0);
   }
   // Only files have content, whatever the size of something else says.
-  if (entry.kind != TarKind::File) return entry;
+  if (entry.kind != TarKind::File && entry.kind != TarKind::Other) return entry;
   left_ = static_cast<std::uint64_t>(pax_.size ? *pax_.size : size);
   padding_ = padding_of(left_);
   entry.size = left_;
   if (type == 'S') {
     TRY(take_old_sparse(block, entry));
-  } else if (pax_.sparse) {
+  } else if (pax_.sparse && entry.kind == TarKind::File) {
     TRY(take_new_sparse(entry));
   }
   if (entry.sparse) TRY(check_regions(entry));

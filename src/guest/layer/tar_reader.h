@@ -21,7 +21,16 @@ namespace caisson::layer {
 inline constexpr std::uint64_t kExtensionBytesMax = std::uint64_t{1024} * 1024;
 inline constexpr std::size_t kExtensionsMax = 16;  // before one entry
 
-enum class TarKind { File, Folder, Link, HardLink, Fifo, CharDevice, BlockDevice };
+enum class TarKind {
+  File,
+  Folder,
+  Link,
+  HardLink,
+  Fifo,
+  CharDevice,
+  BlockDevice,
+  Other,  // what some writer put in for itself; only in an archive from anybody
+};
 
 struct TarEntry {
   TarKind kind = TarKind::File;
@@ -41,7 +50,10 @@ struct TarEntry {
 
 class TarReader {
  public:
-  explicit TarReader(ArchiveStream& stream) : stream_(stream) {}
+  // A layer of an image may only hold what its specification has. From anybody there may be types
+  // that are one writer's own; they are passed on as Other.
+  explicit TarReader(ArchiveStream& stream, Origin origin = Origin::Image)
+      : stream_(stream), origin_(origin) {}
 
   // The next entry; what the caller left of the last one is passed over. Nothing at the end.
   [[nodiscard]] Result<std::optional<TarEntry>> next();
@@ -62,6 +74,8 @@ class TarReader {
   [[nodiscard]] Result<void> read_inside(std::span<std::byte> out);
 
   ArchiveStream& stream_;
+  Origin origin_;
+  bool begun_ = false;         // the first header was a good one
   std::uint64_t left_ = 0;     // of the content
   std::uint64_t padding_ = 0;  // behind it
   std::optional<std::string> long_name_;

@@ -105,6 +105,10 @@ std::span<const std::byte> bytes_of(const Header& header) {
 }  // namespace
 
 Result<void> TarWriter::begin(const TarItem& item) {
+  // In a header there is room for a short target, and records say a long one.
+  constexpr std::string_view kLinkRecord = "linkpath=";
+  const bool long_link = item.link.size() > kTarLink.size;
+  std::uint64_t long_link_position = 0;
   const std::string records = make_records(item);
   if (!records.empty()) {
     TarItem extended;
@@ -114,12 +118,15 @@ Result<void> TarWriter::begin(const TarItem& item) {
     extended.size = records.size();
     const Header header = make_header(extended);
     TRY(put(bytes_of(header)));
+    const std::size_t link = records.find(kLinkRecord);
+    if (link != std::string::npos) long_link_position = position_ + link + kLinkRecord.size();
     TRY(put(std::as_bytes(std::span(records))));
     in_entry_ = records.size();
     TRY(end_content());
   }
   const Header header = make_header(item);
   in_entry_ = 0;
+  link_position_ = long_link ? long_link_position : position_ + kTarLink.at;
   return put(bytes_of(header));
 }
 
@@ -144,6 +151,7 @@ Result<std::array<std::uint8_t, 32>> TarWriter::finish() {
 
 Result<void> TarWriter::put(std::span<const std::byte> bytes) {
   TRY(meter_.add_out(bytes.size()));
+  position_ += bytes.size();
   while (!bytes.empty()) {
     const std::size_t part = std::min(bytes.size(), kBufferBytes - buffer_.size());
     const auto from = bytes.first(part);
@@ -155,7 +163,7 @@ Result<void> TarWriter::put(std::span<const std::byte> bytes) {
 }
 
 Result<void> TarWriter::flush() {
-  digest_.add(buffer_);
+  if (hashing_ == Hashing::Wanted) digest_.add(buffer_);
   TRY(write_all(fd_, buffer_));
   buffer_.clear();
   return {};

@@ -32,13 +32,20 @@ struct TarItem {
 
 class TarWriter {
  public:
-  TarWriter(int fd, Meter& meter) : fd_(fd), meter_(meter) { buffer_.reserve(kBufferBytes); }
+  TarWriter(int fd, Meter& meter, Hashing hashing = Hashing::Wanted)
+      : fd_(fd), meter_(meter), hashing_(hashing) {
+    buffer_.reserve(kBufferBytes);
+  }
 
   [[nodiscard]] Result<void> begin(const TarItem& item);
   // The item's content, in any pieces; all of it before the next begin().
   [[nodiscard]] Result<void> content(std::span<const std::byte> bytes);
   [[nodiscard]] Result<void> end_content();
   [[nodiscard]] Result<std::array<std::uint8_t, 32>> finish();
+  // Bytes so far. After begin(): where the item's content will lie.
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+  // Where the target of the link lies that was begun last.
+  [[nodiscard]] std::uint64_t link_position() const noexcept { return link_position_; }
 
  private:
   static constexpr std::size_t kBufferBytes = std::size_t{1024} * 1024;
@@ -48,9 +55,12 @@ class TarWriter {
 
   int fd_;
   Meter& meter_;
+  Hashing hashing_;
   Digest digest_;
   std::vector<std::byte> buffer_;
   std::uint64_t in_entry_ = 0;
+  std::uint64_t position_ = 0;
+  std::uint64_t link_position_ = 0;
 };
 
 }  // namespace caisson::layer

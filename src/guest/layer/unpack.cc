@@ -171,6 +171,7 @@ Result<void> Unpacker::make(const TarEntry& entry, int parent, const std::string
       return make_fifo(entry, parent, name);
     case TarKind::CharDevice:
     case TarKind::BlockDevice:
+    case TarKind::Other:
       break;
   }
   return {};

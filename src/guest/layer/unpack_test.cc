@@ -2,11 +2,10 @@
 #include "guest/layer/unpack.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include <span>
 
+#include "guest/layer/compress_kit_test.h"
 #include "guest/layer/decoder.h"
 #include "guest/layer/digest.h"
 #include "guest/layer/home_kit_test.h"
@@ -17,38 +16,6 @@ namespace caisson::layer {
 namespace {
 
 using wire::LayerError;
-
-std::string gzip(const std::string& plain) {
-  z_stream stream{};
-  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, plain.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
-  stream.avail_in = static_cast<uInt>(plain.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
-std::string zstd(const std::string& plain, int window_log = 0) {
-  ZSTD_CCtx* context = ZSTD_createCCtx();
-  if (window_log != 0) {
-    ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
-    ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
-  }
-  std::string out(ZSTD_compressBound(plain.size()) + 64, '\0');
-  // In two pieces: with all of it at once the window would shrink to the content.
-  ZSTD_inBuffer in{plain.data(), plain.size() / 2, 0};
-  ZSTD_outBuffer to{out.data(), out.size(), 0};
-  ZSTD_compressStream2(context, &to, &in, ZSTD_e_flush);
-  in.size = plain.size();
-  ZSTD_compressStream2(context, &to, &in, ZSTD_e_end);
-  ZSTD_freeCCtx(context);
-  out.resize(to.pos);
-  return out;
-}
 
 std::array<std::uint8_t, 32> digest_of(const std::string& bytes) {
   Digest digest;

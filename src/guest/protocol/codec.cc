@@ -7,10 +7,11 @@ namespace {
 
 constexpr uint32_t kStartFlagsAll = kStartPty | kStartStdin | kStartMergeError | kStartKillTree |
                                     kStartAutoForget | kStartAttach | kStartQuiet | kStartSole;
-constexpr uint32_t kOpFlagsAll =
-    kOpParents | kOpRecursive | kOpReplace | kOpNoFollow | kOpExclusive | kOpSocket;
+constexpr uint32_t kOpFlagsAll = kOpParents | kOpRecursive | kOpReplace | kOpNoFollow |
+                                 kOpExclusive | kOpSocket | kOpTell | kOpOpenUp;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
-                                     kConfigOom | kConfigSingleId | kConfigRaiseOomScore | kConfigBase;
+                                     kConfigOom | kConfigSingleId | kConfigRaiseOomScore |
+                                     kConfigBase;
 constexpr uint32_t kPingMax = 64;
 constexpr uint32_t kNoId = 0xffffffffU;  // (uid_t)-1 means "leave as it is" to the kernel
 constexpr uint32_t kFilterMax = 4096;    // BPF_MAXINSNS
@@ -23,6 +24,14 @@ bool has_nul(Bytes bytes) {
 
 bool absolute_path(Bytes path) {
   return path.size >= 1 && path.size <= kPathMax && path.data[0] == '/' && !has_nul(path);
+}
+
+// Some flags mean something to one kind of operation only.
+bool flags_fit(OpKind op, uint32_t flags) {
+  if ((flags & kOpSocket) != 0 && op != OpKind::Write) return false;
+  if ((flags & kOpTell) != 0 && op != OpKind::TarIn) return false;
+  const bool opens = op == OpKind::TarIn || op == OpKind::List || op == OpKind::Pack;
+  return (flags & kOpOpenUp) == 0 || opens;
 }
 
 struct SizeRange {
@@ -93,6 +102,8 @@ SizeRange reply_size(Kind kind) {
       return {sizeof(EntryBody), sizeof(EntryBody) + size_t{2} * kPathMax};
     case Kind::Event:
       return {sizeof(EventBody), sizeof(EventBody) + kPathMax};
+    case Kind::Match:
+      return {sizeof(MatchBody), sizeof(MatchBody) + kPathMax + kMatchTextMax};
     case Kind::Pong:
       return {0, kPingMax};
     default:
@@ -149,19 +160,23 @@ Check parse_start(Bytes payload, StartView& out) {
   return reader.left() == 0 ? Check::Ok : Check::Malformed;
 }
 
+bool takes_input(OpKind op) {
+  return op == OpKind::Write || op == OpKind::TarIn || op == OpKind::Pack || op == OpKind::Find ||
+         op == OpKind::Grep;
+}
+
 Check parse_op(Bytes payload, OpView& out) {
   Reader reader(payload);
   if (!reader.take(out.body)) return Check::Malformed;
   const OpBody& body = out.body;
   if (body.op < static_cast<uint32_t>(OpKind::Stat) ||
-      body.op > static_cast<uint32_t>(OpKind::TarIn)) {
+      body.op > static_cast<uint32_t>(OpKind::Grep)) {
     return Check::Malformed;
   }
   if ((body.flags & ~kOpFlagsAll) != 0 || body.uid == kNoId || body.gid == kNoId)
     return Check::Malformed;
   if ((body.mode & ~07777U) != 0) return Check::Malformed;
-  const bool writes = body.op == static_cast<uint32_t>(OpKind::Write);
-  if ((body.flags & kOpSocket) != 0 && !writes) return Check::Malformed;
+  if (!flags_fit(static_cast<OpKind>(body.op), body.flags)) return Check::Malformed;
   if (body.path_size > kPathMax || body.path2_size > kPathMax) return Check::TooMuch;
   if (!reader.take_bytes(body.path_size, out.path) || !absolute_path(out.path))
     return Check::Malformed;
@@ -215,6 +230,15 @@ bool parse_event(Bytes payload, EventView& out) {
          reader.left() == 0 && !has_nul(out.name);
 }
 
+bool parse_match(Bytes payload, MatchView& out) {
+  Reader reader(payload);
+  if (!reader.take(out.body) || out.body.name_size > kPathMax) return false;
+  if (out.body.text_size > kMatchTextMax || out.body.line == 0) return false;
+  return reader.take_bytes(out.body.name_size, out.name) &&
+         reader.take_bytes(out.body.text_size, out.text) && reader.left() == 0 &&
+         !has_nul(out.name) && !has_nul(out.text);
+}
+
 bool parse_failed(Bytes payload, FailedView& out) {
   Reader reader(payload);
   return reader.take(out.body) && reader.take_bytes(out.body.text_size, out.text) &&
@@ -263,6 +287,8 @@ const char* step_name(Step step) {
       return "input or output";
     case Step::Archive:
       return "archive";
+    case Step::Pattern:
+      return "pattern";
   }
   return "unknown step";
 }

@@ -83,6 +83,8 @@ struct OpView {
   Bytes path2;
 };
 [[nodiscard]] Check parse_op(Bytes payload, OpView& out);
+// Whether the host sends Data and Eof for it.
+[[nodiscard]] bool takes_input(OpKind op);
 
 struct ConfigView {
   ControlKind kind{};  // Config or Rules
@@ -112,6 +114,13 @@ struct EventView {
   Bytes name;
 };
 [[nodiscard]] bool parse_event(Bytes payload, EventView& out);
+
+struct MatchView {
+  MatchBody body;
+  Bytes name;
+  Bytes text;
+};
+[[nodiscard]] bool parse_match(Bytes payload, MatchView& out);
 
 struct FailedView {
   FailedBody body;

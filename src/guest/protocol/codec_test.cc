@@ -104,7 +104,7 @@ TEST(Codec, OnlyAWriteHasASocket) {
   body.flags = kOpSocket | kOpParents;
   body.path_size = 2;
   OpView view;
-  for (auto op = static_cast<uint32_t>(OpKind::Stat); op <= static_cast<uint32_t>(OpKind::TarIn);
+  for (auto op = static_cast<uint32_t>(OpKind::Stat); op <= static_cast<uint32_t>(OpKind::Grep);
        ++op) {
     if (op == static_cast<uint32_t>(OpKind::Move)) continue;
     body.op = op;
@@ -112,6 +112,49 @@ TEST(Codec, OnlyAWriteHasASocket) {
     EXPECT_EQ(parse_op(bytes_of(raw(body) + "/a"), view), writes ? Check::Ok : Check::Malformed)
         << op;
   }
+}
+
+TEST(Codec, FlagsBelongToTheirOperations) {
+  OpBody body{};
+  body.path_size = 2;
+  OpView view;
+  const auto check = [&](OpKind op, uint32_t flags) {
+    body.op = static_cast<uint32_t>(op);
+    body.flags = flags;
+    return parse_op(bytes_of(raw(body) + "/a"), view);
+  };
+  EXPECT_EQ(check(OpKind::TarIn, kOpTell | kOpOpenUp | kOpParents), Check::Ok);
+  EXPECT_EQ(check(OpKind::List, kOpRecursive | kOpOpenUp), Check::Ok);
+  EXPECT_EQ(check(OpKind::Pack, kOpOpenUp), Check::Ok);
+  EXPECT_EQ(check(OpKind::Pack, kOpTell), Check::Malformed);
+  EXPECT_EQ(check(OpKind::Find, kOpTell), Check::Malformed);
+  EXPECT_EQ(check(OpKind::Find, kOpOpenUp), Check::Malformed);
+  EXPECT_EQ(check(OpKind::Grep, kOpOpenUp), Check::Malformed);
+  EXPECT_EQ(check(OpKind::Remove, kOpOpenUp), Check::Malformed);
+  EXPECT_EQ(check(OpKind::Grep, 1U << 8U), Check::Malformed);
+}
+
+TEST(Codec, AMatchIsALineOfAFile) {
+  MatchBody body{7, 3, 4};
+  MatchView view;
+  ASSERT_TRUE(parse_match(bytes_of(raw(body) + "a/bline"), view));
+  EXPECT_EQ(view.body.line, 7U);
+  EXPECT_EQ(view.name.size, 3U);
+  EXPECT_EQ(view.text.size, 4U);
+  const std::string whole = raw(body) + "a/bline";
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(parse_match(bytes_of(whole.substr(0, size)), view)) << size;
+  EXPECT_FALSE(parse_match(bytes_of(whole + "x"), view));
+  EXPECT_FALSE(parse_match(bytes_of(raw(body) + std::string("a\0bline", 7)), view));
+  EXPECT_FALSE(parse_match(bytes_of(raw(body) + std::string("a/bl\0ne", 7)), view));
+  body.line = 0;  // they are counted from 1
+  EXPECT_FALSE(parse_match(bytes_of(raw(body) + "a/bline"), view));
+  body = {1, kPathMax + 1, 0};
+  EXPECT_FALSE(parse_match(bytes_of(raw(body) + std::string(kPathMax + 1, 'n')), view));
+  body = {1, 0, kMatchTextMax + 1};
+  EXPECT_FALSE(parse_match(bytes_of(raw(body) + std::string(kMatchTextMax + 1, 't')), view));
+  body = {1, 0, kMatchTextMax};
+  EXPECT_TRUE(parse_match(bytes_of(raw(body) + std::string(kMatchTextMax, 't')), view));
 }
 
 TEST(Codec, ACommitIsACountAndComesFromTheHost) {

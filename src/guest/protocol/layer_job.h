@@ -26,7 +26,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kLayerVersion = 1;
+constexpr uint32_t kLayerVersion = 2;
 constexpr char kLayerRoot[] = "/layer";
 constexpr char kPartRoot[] = "root";
 constexpr char kPartSystem[] = "system";  // and the name of a top folder: "systemusr" is /usr
@@ -42,11 +42,15 @@ enum class JobKind : uint32_t {
   Diff,        // what makes b out of a, as entries; with kJobStage the files of both, in out/a and
                // out/b, for a program that compares them
   Merge,       // what makes b out of base, put into out as a layer for the top of a
+  Sanitise,    // descriptor 0: an archive from anybody, tar, plain or compressed. Descriptor 1: a
+             // regular file that it is written to anew, as a plain tar of folders, files and links
+             // that stay inside. Entry… Added, with `offset`. No folder of the layout is used
 };
 
 enum JobFlags : uint32_t {
-  kJobOpaque = 1U << 0,  // Flatten: the result is the lowest layer
-  kJobStage = 1U << 1,   // Diff
+  kJobOpaque = 1U << 0,   // Flatten: the result is the lowest layer
+  kJobStage = 1U << 1,    // Diff
+  kJobNoLinks = 1U << 2,  // Sanitise: symbolic links are left out
 };
 
 struct Job {
@@ -54,8 +58,8 @@ struct Job {
   uint32_t flags;
   uint64_t bytes_max;    // written, or read from an archive after decompression; Failed beyond
   uint64_t entries_max;  // made or told
-  uint32_t ratio_max;    // Unpack: decompressed bytes for each byte of the archive, after the
-                         // first 16 MiB; 0: any
+  uint32_t ratio_max;    // Unpack, Sanitise: decompressed bytes for each byte of the archive, after
+                         // the first 16 MiB; 0: any
   uint32_t layers;       // how many in/N there are
   uint32_t a_layers;     // a.in/N
   uint32_t b_layers;     // b.in/N
@@ -95,6 +99,8 @@ struct LayerEntry {
   EntryKind kind;
   uint32_t mode;  // of b, or of a where it is removed; with the type's bits
   uint64_t size;
+  uint64_t offset;  // Sanitise: of a file's bytes, or a link's target, in what was written. Each
+                    // path is told once, as it is at the end, a folder before what is in it
   uint64_t path_size;
 };
 
@@ -102,7 +108,7 @@ struct LayerDone {
   uint64_t bytes_in;   // read of the archive, or of files
   uint64_t bytes_out;  // written
   uint64_t entries;    // made or told
-  uint64_t conflicts;  // Merge
+  uint64_t conflicts;  // Merge; Sanitise: entries that were left out
   uint8_t digest[32];  // Unpack: SHA-256 of the plain archive. Pack: of what was written
 };
 

@@ -58,7 +58,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 constexpr int kFdControl = 3;
 constexpr int kFdStream = 4;
@@ -96,8 +96,8 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 12);
 
 enum class Stream : uint16_t {
-  Input = 0,   // stdin; bytes of Write and TarIn
-  Output = 1,  // stdout or the terminal; bytes of Read and TarOut
+  Input = 0,   // stdin; bytes of Write and TarIn, strings of Pack, Find and Grep
+  Output = 1,  // stdout or the terminal; bytes of Read, TarOut and Pack
   Error = 2,   // stderr
 };
 
@@ -136,6 +136,7 @@ enum class Kind : uint16_t {
   Entry,       // EntryBody, name, link target: Stat and List of files
   Event,       // EventBody, name: Watch
   Pong,
+  Match,  // MatchBody, name, text: Grep
 };
 
 struct DataHeader {
@@ -274,8 +275,20 @@ enum class OpKind : uint32_t {
   Watch,   // Event… until Cancel; the first has mask 0 and no name: from here on nothing is missed.
            // kOpRecursive watches sub-folders, new ones too
   TarOut,  // path, a file or folder, as a POSIX tar stream: Data…, Done
-  TarIn,   // host sends a tar stream as Data… and Eof; unpacked below path, then Done
+  TarIn,   // host sends a tar stream as Data… and Eof; unpacked below path, then Done. kOpTell: an
+           // Entry for each thing it made, as it is once it is made
+  Pack,    // host sends names, relative to path, each ended by a NUL, as Data… and Eof; those that
+           // are there come as a tar stream: Data…, Done
+  Find,    // host sends a pattern and the names to prune, each ended by a NUL, as Data… and Eof;
+           // Entry… of what matches, names relative to path, then Done
+  Grep,    // host sends a pattern, a pattern for file names (may be empty) and the names to prune,
+           // likewise; Match… (at most `length`), then Done, whose count is 1 when there were more
+           // and whose bytes is the number of files that could not be read
 };
+
+constexpr uint32_t kNamesBytesMax = 8 * 1024 * 1024;  // that a host may send to Pack
+constexpr uint32_t kPatternBytesMax = 64 * 1024;      // to Find and Grep, all strings together
+constexpr uint32_t kMatchTextMax = 16 * 1024;  // of a line that Grep shows; longer ones are cut
 
 enum OpFlags : uint32_t {
   kOpParents = 1U << 0,  // make missing parent folders (Write, Mkdir, TarIn, Move)
@@ -284,6 +297,10 @@ enum OpFlags : uint32_t {
   kOpNoFollow = 1U << 3,   // Stat: of the link itself
   kOpExclusive = 1U << 4,  // Write: EEXIST when there is one
   kOpSocket = 1U << 5,     // Write: the bytes come by the socket beside this frame, then Commit
+  kOpTell = 1U << 6,       // TarIn
+  // TarIn, List, Pack: a file or folder that its owner, the guest's user, has closed to himself is
+  // opened: a folder for good, a file while it is read.
+  kOpOpenUp = 1U << 7,
 };
 
 // Done inside, in a child with the guest user's ids, the guest's Landlock rules and no capability.
@@ -309,6 +326,7 @@ struct EntryBody {
   uint32_t gid;
   uint64_t size;
   int64_t mtime_ns;
+  int64_t ctime_ns;
   uint64_t inode;
   uint32_t links;
   uint32_t depth;  // of a recursive List, 0 for the folder's own entries
@@ -331,6 +349,12 @@ struct EventBody {
   uint32_t cookie;     // equal for the two halves of a move
   uint32_t name_size;  // relative to the watched path
   uint32_t reserved;
+};
+
+struct MatchBody {
+  uint64_t line;       // from 1
+  uint32_t name_size;  // relative to path; empty: path itself
+  uint32_t text_size;
 };
 
 struct DoneBody {
@@ -356,6 +380,7 @@ enum class Step : uint32_t {  // where it failed
   Resolve,  // a path
   Io,
   Archive,  // the tar stream
+  Pattern,  // of Find or Grep
 };
 
 struct FailedBody {
@@ -430,7 +455,8 @@ struct ControlFailed {  // init could not begin
 static_assert(sizeof(StartBody) == 56);
 static_assert(sizeof(ExitedBody) == 88);
 static_assert(sizeof(OpBody) == 48);
-static_assert(sizeof(EntryBody) == 56);
+static_assert(sizeof(EntryBody) == 64);
+static_assert(sizeof(MatchBody) == 16);
 static_assert(sizeof(InitConfig) == 48);
 
 }  // namespace caisson::wire

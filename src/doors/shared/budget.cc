@@ -1,4 +1,4 @@
-#include "doors/rest/budget.h"
+#include "doors/shared/budget.h"
 
 #include <malloc.h>
 
@@ -7,7 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace caisson::rest {
+namespace caisson::doors {
 
 namespace asio = boost::asio;
 
@@ -116,4 +116,4 @@ void Budget::Hold::force(std::size_t bytes) {
   (void)::malloc_trim(0);
 }
 
-}  // namespace caisson::rest
+}  // namespace caisson::doors

@@ -1,4 +1,4 @@
-#include "doors/rest/budget.h"
+#include "doors/shared/budget.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 
-namespace caisson::rest {
+namespace caisson::doors {
 namespace {
 
 namespace asio = boost::asio;
@@ -112,4 +112,4 @@ TEST(Budget, AHoldMayOutliveIt) {
 }
 
 }  // namespace
-}  // namespace caisson::rest
+}  // namespace caisson::doors

@@ -1,0 +1,105 @@
+#include "control/tree_changes.h"
+
+#include <algorithm>
+#include <set>
+
+#include "control/text.h"
+
+namespace caisson::control {
+namespace {
+
+bool is_content(const engine::FileEntry& entry) {
+  return entry.type == wire::EntryType::File || entry.type == wire::EntryType::Link;
+}
+
+bool is_dot_git(std::string_view part) {
+  constexpr std::string_view kName = ".git";
+  return std::ranges::equal(part, kName, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// A line of content always has a sign in front of it, and a line of packed bytes has no space: only
+// git's own words begin like this.
+constexpr std::string_view kSection = "diff --git ";
+
+std::vector<std::string_view> sections_of(std::string_view patch) {
+  std::vector<std::string_view> out;
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < patch.size();) {
+    const std::size_t end = std::min(patch.find('\n', at), patch.size() - 1) + 1;
+    if (at != begin && patch.substr(at).starts_with(kSection)) {
+      out.push_back(patch.substr(begin, at - begin));
+      begin = at;
+    }
+    at = end;
+  }
+  if (begin < patch.size()) out.push_back(patch.substr(begin));
+  return out;
+}
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+Stamp stamp_of(const engine::FileEntry& entry) {
+  return {entry.inode, entry.size, entry.ctime_ns, entry.mode, entry.type};
+}
+
+bool is_git_path(std::string_view path) {
+  while (true) {
+    const std::size_t slash = path.find('/');
+    if (is_dot_git(path.substr(0, slash))) return true;
+    if (slash == std::string_view::npos) return false;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+TreeChanges find_changes(const ShippedFiles& shipped, const Stamps& stamps,
+                         const std::vector<engine::FileEntry>& now) {
+  TreeChanges out;
+  std::set<std::string_view> same;
+  for (const engine::FileEntry& entry : now) {
+    if (!is_content(entry) || is_git_path(entry.name)) continue;
+    if (entry.type == wire::EntryType::File && file_name(entry.name) == ".gitignore")
+      out.ignores.push_back(entry.name);
+    const auto before = stamps.find(entry.name);
+    const bool unchanged = before != stamps.end() && before->second == stamp_of(entry);
+    const bool ours = shipped.contains(entry.name);
+    if (unchanged && ours) same.insert(entry.name);
+    if (unchanged) continue;
+    (ours ? out.kept : out.fresh).push_back(entry.name);
+    out.bytes += entry.size;
+  }
+  for (const auto& [name, where] : shipped) {
+    if (same.contains(name) || is_git_path(name)) continue;
+    out.old_files.push_back(name);
+    out.bytes += where.size;
+  }
+  return out;
+}
+
+std::string as_utf8_patch(std::string_view text, std::string_view binary) {
+  // A file that became a link has two parts with one first line.
+  std::map<std::string_view, std::vector<std::string_view>> packed;
+  for (const std::string_view section : sections_of(binary))
+    packed[first_line(section)].push_back(section);
+  std::map<std::string_view, std::size_t> seen;
+  std::string out;
+  for (const std::string_view section : sections_of(text)) {
+    const std::size_t number = seen[first_line(section)]++;
+    if (is_utf8(section)) {
+      out += section;
+      continue;
+    }
+    const auto other = packed.find(first_line(section));
+    // Git paired the files in another way this time: then all of it is packed.
+    if (other == packed.end() || number >= other->second.size()) return std::string(binary);
+    out += other->second[number];
+  }
+  return out;
+}
+
+}  // namespace caisson::control
