@@ -17,6 +17,7 @@
 #include "cli/id_ranges.h"
 #include "cli/options.h"
 #include "cli/serve_launcher.h"
+#include "cli/serve_secrets.h"
 #include "cli/serve_sockets.h"
 #include "control/idle_launcher.h"
 #include "control/server_program.h"
@@ -310,6 +311,8 @@ int serve_command(std::span<char*> args) {
   if (const auto done = parse(app, args)) return *done;
   std::vector<std::string> environment;
   for (char** at = environ; *at != nullptr; ++at) environment.emplace_back(*at);
+  for (std::string& one : handed_secrets(kSecretsFolder, environment))
+    environment.push_back(std::move(one));
   const auto begin = [&]() -> Result<void> {
     std::vector<UniqueFd> handed;
     for (const int fd : TRY(handed_descriptors(environment, ::getpid()))) handed.emplace_back(fd);

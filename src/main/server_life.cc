@@ -23,6 +23,7 @@
 #include "control/open_fleet.h"
 #include "doors/rest/rest.h"
 #include "http/server.h"
+#include "main/front_door.h"
 #include "main/server_log.h"
 #include "sys/file.h"
 
@@ -105,13 +106,47 @@ class ServerLife {
     options.version = CAISSON_VERSION;
     options.extra_metrics = [this] { return http_metrics(); };
     door_ = std::make_unique<rest::Door>(*fleet_, *access_, *store_, log_, std::move(options));
-    http_ = http::Server::make(io_.get_executor(), *door_, http::Limits{}, rest::error_body);
+    if (auto opened = open_daiv(); !opened) co_return opened;
+    front_ = std::make_unique<FrontDoor>(*door_, *daiv_);
+    http_ = http::Server::make(io_.get_executor(), *front_, http::Limits{}, rest::error_body);
     for (const int socket : flags_.listeners) {
       if (auto listening = http_->listen(UniqueFd(socket)); !listening) co_return listening;
     }
     watch_signals();
     say_ready();
     co_return Result<void>();
+  }
+
+  Result<void> open_daiv() {
+    daiv::DaivOptions options = TRY(daiv_options(settings_));
+    options.on_request = [this](const daiv::RequestLine& line) {
+      log_.request({.request_id = line.request_id,
+                    .method = line.method,
+                    .path = line.path,
+                    .route = "daiv",
+                    .status = line.status,
+                    .took = line.took,
+                    .peer = line.peer,
+                    .actor = line.actor,
+                    .tenant = line.tenant});
+    };
+    options.on_failure = [this](std::string_view request_id, const Error& error) {
+      log_.failed(request_id, error);
+    };
+    const bool reaper = options.reaper;
+    const seconds interval = options.reaper_interval;
+    daiv_ = std::make_unique<daiv::Door>(*fleet_, *access_, std::move(options));
+    if (reaper) asio::co_spawn(io_, sweep_daiv(interval), asio::detached);
+    return {};
+  }
+
+  asio::awaitable<void> sweep_daiv(seconds interval) {
+    boost::system::error_code cancelled;
+    while (!cancelled && !ending_) {
+      co_await daiv_->sweep();
+      reaper_.expires_after(interval);
+      co_await reaper_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
   }
 
   // A host that lets us lock no memory has no secrets, and whatever names one is refused; the rest
@@ -258,6 +293,8 @@ class ServerLife {
     }
     notify("STOPPING=1");
     door_->close();
+    daiv_->close();
+    reaper_.cancel();
     http_->stop([this] { answered_ = true; });
     log_.say(LogLevel::Info, "stopping");
     patience_ = Clock::now() +
@@ -301,8 +338,11 @@ class ServerLife {
   std::shared_ptr<control::Vault> vault_;
   std::unique_ptr<control::RunningFleet> fleet_;
   std::unique_ptr<rest::Door> door_;
+  std::unique_ptr<daiv::Door> daiv_;
+  std::unique_ptr<FrontDoor> front_;
   std::unique_ptr<http::Server> http_;
   asio::signal_set signals_{io_, SIGTERM, SIGINT, SIGHUP};
+  asio::steady_timer reaper_{io_};
   bool ending_ = false;
   bool hurried_ = false;
   bool answered_ = false;  // no connection is left

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kConfigBytesMax = 1024UL * 1024;
 constexpr std::uint64_t kMegabyte = 1024UL * 1024;
+constexpr std::size_t kKeyBytesMax = 4096;
 
 control::LimitWish limits_of(const policy::LimitSettings& said) {
   control::LimitWish wish;
@@ -129,6 +130,36 @@ Result<void> add_models(const policy::EgressSettings& settings, control::FleetOp
     options.budgets.emplace(tenant, limits);
   }
   return {};
+}
+
+Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings) {
+  const policy::DaivSettings& said = settings.daiv;
+  daiv::DaivOptions options;
+  options.api_key = said.api_key;
+  if (options.api_key.empty() && !said.api_key_file.empty()) {
+    options.api_key =
+        TRY_IN("daiv.api_key_file", sys::read_small(AT_FDCWD, said.api_key_file, kKeyBytesMax));
+    options.api_key.resize(std::min(options.api_key.find_first_of("\r\n"), options.api_key.size()));
+    if (options.api_key.empty())
+      return failure(Errc::InvalidArgument, "daiv.api_key_file: its first line is empty");
+  }
+  options.tenant = said.tenant;
+  options.prefix = said.prefix;
+  options.version = said.version;
+  options.run_uid = static_cast<std::uint32_t>(said.run_uid);
+  options.run_gid = static_cast<std::uint32_t>(said.run_gid);
+  options.command_timeout_seconds = static_cast<std::uint32_t>(
+      std::min<std::int64_t>(said.command_timeout_seconds, UINT32_MAX / 1000));
+  options.lock_wait = seconds(said.lock_wait_seconds);
+  options.close_removes = said.close_removes;
+  options.prune_dirs = said.prune_dirs;
+  options.reaper = said.reaper;
+  options.reaper_interval = seconds(said.reaper_interval_seconds);
+  options.grace = seconds(said.grace_seconds);
+  options.max_stopped = static_cast<std::size_t>(said.max_stopped);
+  options.running_idle = seconds(said.running_idle_seconds);
+  options.life_seconds = settings.sandbox.limits_max.timeout_seconds;
+  return options;
 }
 
 control::VaultPaths vault_paths(const policy::Settings& settings) {

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/open_fleet.h"
+#include "doors/daiv/daiv.h"
 #include "doors/rest/guard.h"
 #include "policy/settings/settings.h"
 #include "store/store.h"
@@ -39,6 +40,8 @@ struct ServerFlags {
 [[nodiscard]] Result<void> add_models(const policy::EgressSettings& settings,
                                       control::FleetOptions& options);
 [[nodiscard]] control::VaultPaths vault_paths(const policy::Settings& settings);
+// The door for clients of daiv-sandbox; its key comes from the environment or from its file.
+[[nodiscard]] Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings);
 [[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);
 // `bound` are the addresses of the listeners, as they are.
 [[nodiscard]] rest::HostRules host_rules(const policy::Settings& settings,

@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::string_view kOurs = "CAISSON_";
 constexpr std::string_view kTheirs = "CAGEBOX_";
-constexpr std::array<std::string_view, 8> kSections = {
-    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_", "LOGGING_", "AUTH_", "EGRESS_", "IMAGES_"};
+constexpr std::string_view kDaiv = "DAIV_SANDBOX_";
+constexpr std::array<std::string_view, 9> kSections = {"SERVER_", "SANDBOX_", "PROFILES_",
+                                                       "AUDIT_",  "LOGGING_", "AUTH_",
+                                                       "EGRESS_", "IMAGES_",  "DAIV_"};
 // Below a section's name, but no setting: where the server's program is, for whoever starts it.
 constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
 
@@ -32,6 +34,14 @@ std::string variable_name(std::string_view path) {
     }
   }
   return name;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
 }
 
 YamlNode scalar(std::string_view text) {
@@ -121,10 +131,59 @@ Result<void> take(Settings& settings, std::string_view path, const YamlNode& nod
   return {};
 }
 
+// As that service reads them: in any case, and an empty one is not there.
+std::optional<std::string> find_daiv(std::span<const std::string> environ, std::string_view name) {
+  const std::string whole = std::string(kDaiv) + std::string(name);
+  for (const std::string& entry : environ) {
+    const std::size_t equals = entry.find('=');
+    if (equals != whole.size() || equals + 1 == entry.size()) continue;
+    if (variable_name(lower(std::string_view(entry).substr(0, equals))) == whole)
+      return entry.substr(equals + 1);
+  }
+  return std::nullopt;
+}
+
+// Where it listens. That service listens on every address unless it is told otherwise; we do so
+// only for whoever says it, and then without TLS, as it did.
+Result<void> take_daiv_address(Settings& settings, std::span<const std::string> environ) {
+  const auto host = find_daiv(environ, "HOST");
+  const auto port = find_daiv(environ, "PORT");
+  if (!host && !port) return {};
+  const std::string name = host.value_or("127.0.0.1");
+  const std::string shown = name.find(':') == std::string::npos ? name : "[" + name + "]";
+  const std::vector<std::string> address{shown + ":" + port.value_or("8000")};
+  TRY(take(settings, "server.listen", list(address),
+           host ? "DAIV_SANDBOX_HOST" : "DAIV_SANDBOX_PORT"));
+  if (host) settings.server.behind_tls_proxy = true;
+  return {};
+}
+
+Result<void> apply_daiv(Settings& settings, std::span<const std::string> environ) {
+  TRY(take_daiv_address(settings, environ));
+  if (auto key = find_daiv(environ, "API_KEY")) settings.daiv.api_key = *std::move(key);
+  if (const auto runtime = find_daiv(environ, "RUNTIME"); runtime && *runtime != "runc")
+    return bad_field("DAIV_SANDBOX_RUNTIME",
+                     fmt::format("DAIV_SANDBOX_RUNTIME: {} is no tier of this server; its native "
+                                 "one takes the place of runc",
+                                 in_quotes(*runtime)));
+  for (const DaivVariable& variable : daiv_variables()) {
+    auto value = find_daiv(environ, variable.name);
+    if (!value) continue;
+    if (variable.path == "logging.level" && lower(*value) == "critical") value = "error";
+    const SettingKey* key = find_setting(variable.path);
+    CAISSON_ASSERT(key != nullptr);
+    const YamlNode node =
+        key->separator == '\0' ? scalar(*value) : split_list(*value, key->separator);
+    TRY(take(settings, variable.path, node, std::string(kDaiv) + std::string(variable.name)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> apply_environment(Settings& settings, std::span<const std::string> environ) {
   TRY(check_names(environ));
+  TRY(apply_daiv(settings, environ));
   for (const SettingKey& key : setting_keys()) {
     if (key.path.find('.') == std::string_view::npos) continue;  // profiles
     const std::string rest = variable_name(key.path);

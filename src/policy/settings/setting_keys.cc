@@ -129,7 +129,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 53> kKeys = {{
+constexpr std::array<SettingKey, 68> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -269,6 +269,42 @@ constexpr std::array<SettingKey, 53> kKeys = {{
     {"images.layer_bytes_max", Reload::Live, '\0',
      CAISSON_SETTING(read_whole(node, path, kLayerBytesMin, kLayerBytesMost),
                      images.layer_bytes_max, fmt::to_string(value))},
+    {"daiv.api_key_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), daiv.api_key_file, print_text(value))},
+    {"daiv.tenant", Reload::Restart, '\0',
+     CAISSON_SETTING(read_text(node, path, kProfileNameBytesMax), daiv.tenant, print_text(value))},
+    {"daiv.prefix", Reload::Restart, '\0',
+     CAISSON_SETTING(read_door_prefix(node, path), daiv.prefix, print_text(value))},
+    {"daiv.version", Reload::Restart, '\0',
+     CAISSON_SETTING(read_text(node, path, kUserBytesMax), daiv.version, print_text(value))},
+    {"daiv.run_uid", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kGuestIdMax), daiv.run_uid, fmt::to_string(value))},
+    {"daiv.run_gid", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kGuestIdMax), daiv.run_gid, fmt::to_string(value))},
+    {"daiv.command_timeout_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kDaivSecondsMax), daiv.command_timeout_seconds,
+                     fmt::to_string(value))},
+    {"daiv.lock_wait_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kDaivSecondsMax), daiv.lock_wait_seconds,
+                     fmt::to_string(value))},
+    {"daiv.close_removes", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), daiv.close_removes, std::string(word(value)))},
+    {"daiv.prune_dirs", Reload::Restart, ',',
+     CAISSON_SETTING(read_prune_dirs(node, path), daiv.prune_dirs, print_list(value, 4))},
+    {"daiv.reaper", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), daiv.reaper, std::string(word(value)))},
+    {"daiv.reaper_interval_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kDaivSecondsMax), daiv.reaper_interval_seconds,
+                     fmt::to_string(value))},
+    {"daiv.grace_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kDaivSecondsMax), daiv.grace_seconds,
+                     fmt::to_string(value))},
+    {"daiv.max_stopped", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kConcurrentMax), daiv.max_stopped,
+                     fmt::to_string(value))},
+    {"daiv.running_idle_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kDaivSecondsMax), daiv.running_idle_seconds,
+                     fmt::to_string(value))},
 }};
 
 #undef CAISSON_SETTING

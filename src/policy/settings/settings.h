@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/settings/daiv_settings.h"
 #include "policy/settings/egress_settings.h"
 #include "policy/settings/image_settings.h"
 #include "policy/settings/listen_address.h"
@@ -151,6 +152,7 @@ struct Settings {
   AuthSettings auth;
   EgressSettings egress;
   ImageSettings images;
+  DaivSettings daiv;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -161,8 +163,9 @@ struct Settings {
 
 // `environ` holds "NAME=value". CAISSON_SERVER_STATE_DIR is server.state_dir, and so on; a list is
 // separated by commas (command_blocklist by newlines, as a pattern may hold a comma). CAGEBOX_…
-// counts where the same CAISSON_… is not set. A CAISSON_ name below one of our sections that names
-// no setting is an error; others are not ours to judge.
+// counts where the same CAISSON_… is not set, and so does DAIV_SANDBOX_… where it means one of
+// ours. A CAISSON_ name below one of our sections that names no setting is an error; others are not
+// ours to judge.
 [[nodiscard]] Result<void> apply_environment(Settings& settings,
                                              std::span<const std::string> environ);
 

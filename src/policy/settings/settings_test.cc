@@ -271,6 +271,39 @@ TEST(Environment, CageboxNamesCountWhereOursAreNotSet) {
   EXPECT_EQ(settings.logging.level, LogLevel::Debug);
 }
 
+TEST(Environment, DaivNamesAreUnderstood) {
+  Settings settings;
+  ASSERT_TRUE(apply_environment(
+      settings,
+      Strings{"DAIV_SANDBOX_API_KEY=k", "daiv_sandbox_port=9001", "DAIV_SANDBOX_RUN_UID=7",
+              "DAIV_SANDBOX_COMMAND_TIMEOUT=5", "DAIV_SANDBOX_FS_PRUNE_DIRS=a, b",
+              "DAIV_SANDBOX_LOG_LEVEL=CRITICAL", "DAIV_SANDBOX_REAPER_ENABLED=false",
+              "DAIV_SANDBOX_RUN_GID=", "DAIV_SANDBOX_REDIS_URL=redis://x",
+              "DAIV_SANDBOX_RUNTIME=runc", "CAISSON_DAIV_RUN_UID=8"}));
+  EXPECT_EQ(settings.daiv.api_key, "k");
+  EXPECT_EQ(to_string(settings.server.listen.at(0)), "127.0.0.1:9001");
+  EXPECT_EQ((std::pair{settings.daiv.run_uid, settings.daiv.run_gid}), (std::pair{8L, 1000L}));
+  EXPECT_EQ(settings.daiv.command_timeout_seconds, 5);
+  EXPECT_EQ(settings.daiv.prune_dirs, (Strings{"a", "b"}));
+  EXPECT_EQ(settings.logging.level, LogLevel::Error);
+  EXPECT_FALSE(settings.daiv.reaper);
+  EXPECT_EQ(to_yaml(settings).find("k\""), std::string::npos);  // a key is not for printing
+}
+
+TEST(Environment, DaivListensWhereItIsToldTo) {
+  Settings settings;
+  ASSERT_TRUE(apply_environment(settings, Strings{"DAIV_SANDBOX_HOST=0.0.0.0"}));
+  EXPECT_EQ(to_string(settings.server.listen.at(0)), "0.0.0.0:8000");
+  EXPECT_TRUE(check_settings(settings));
+}
+
+// A wall that is not there is not made up for by another one in silence.
+TEST(Environment, DaivRuntimesThatAreNotThereAreRefused) {
+  EXPECT_NE(environment_error({"DAIV_SANDBOX_RUNTIME=runsc"}).find("runsc"), std::string::npos);
+  EXPECT_NE(environment_error({"DAIV_SANDBOX_RUN_UID=x"}).find("DAIV_SANDBOX_RUN_UID"),
+            std::string::npos);
+}
+
 TEST(Environment, NamesOfNoSettingAreErrorsAndOthersAreNot) {
   EXPECT_NE(environment_error({"CAISSON_SERVER_PROT=1"}).find("CAISSON_SERVER_PORT"),
             std::string::npos);
