@@ -12,6 +12,7 @@
 #include "control/image_options.h"
 #include "control/layer_works.h"
 #include "control/snapshot_tree.h"
+#include "control/spool.h"
 #include "control/state_seal.h"
 #include "control/turns.h"
 #include "control/volume_shelf.h"
@@ -22,14 +23,24 @@ namespace caisson::control {
 // Of one tenant: snapshots, images as they are unpacked, and what volumes may hold.
 inline constexpr std::uint64_t kTenantStoreBytesMax = 64ULL << 30U;
 
+inline constexpr std::size_t kSanitisesMax = 4;
+inline constexpr std::size_t kPatchesMax = 4;
+
 struct FileKeeping {
   explicit FileKeeping(const boost::asio::any_io_executor& executor)
-      : works(executor), looking(executor, 1), collecting(executor, 1) {}
+      : works(executor),
+        sanitising(executor, kSanitisesMax),
+        patches(executor, kPatchesMax),
+        looking(executor, 1),
+        collecting(executor, 1) {}
 
   ImageLibrary images;
   SnapshotTree snapshots;
   VolumeShelf volumes;
   LayerWorks works;
+  Turns sanitising;  // archives, apart from what images and snapshots need
+  Turns patches;
+  SpoolAccounts spools;
   std::optional<StateSeal> seal;
   std::string boot;  // id of this start of the host
 

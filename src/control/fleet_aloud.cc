@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "control/fleet_impl.h"
+#include "control/shield.h"
 #include "engine/link/exec_exit.h"
 
 namespace caisson::control {
@@ -16,6 +17,15 @@ awaitable<void> end_process(std::shared_ptr<engine::GuestChannel> guest, std::ui
   (void)co_await guest->signal(process, SIGKILL, wire::SignalTarget::Tree);
   (void)co_await guest->wait(process, kEndWait);
   (void)co_await guest->forget(process);
+}
+
+// Whoever leaves while it starts leaves nothing that runs.
+awaitable<Result<engine::GuestProcess>> begin_process(std::shared_ptr<engine::GuestChannel> guest,
+                                                      engine::StartOptions options,
+                                                      std::weak_ptr<bool> wanted) {
+  auto started = co_await guest->start(std::move(options));
+  if (started && wanted.expired()) co_await end_process(guest, started->id);
+  co_return started;
 }
 
 class Ender {
@@ -58,7 +68,9 @@ awaitable<Result<ExecOutcome>> FleetImpl::run_aloud(std::shared_ptr<engine::Gues
                                                     engine::ExecRequest request, OutputSink sink) {
   if (!request.input.empty())
     co_return bad_field("stdin", "stdin: a command whose output is streamed takes none");
-  auto started = co_await guest->start(options_of(std::move(request)));
+  const auto wanted = std::make_shared<bool>(true);
+  auto started =
+      co_await shielded(executor_, begin_process(guest, options_of(std::move(request)), wanted));
   if (!started) co_return std::unexpected(started.error());
   Ender ender(executor_, guest, started->id);
   auto output = co_await guest->attach(started->id, 0, 0);

@@ -5,7 +5,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <set>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/tar_header.h"
 #include "control/fleet_impl.h"
@@ -20,6 +23,11 @@ namespace {
 
 constexpr std::uint64_t kArchiveEntriesMax = 1'000'000;
 constexpr std::uint32_t kArchiveRatioMax = 1'000;
+constexpr milliseconds kBoxPatience{120'000};  // for a turn
+constexpr int kClearRoundsMax = 64;
+// Older kernels tell a file's last change in ticks of the clock: what is written within the tick of
+// the archive would look as if it had come with it.
+constexpr milliseconds kClockTick{11};
 constexpr std::uint64_t kPatchInputBytesMax = 1ULL << 30U;
 
 struct TreeBaseline final : Baseline {
@@ -127,6 +135,12 @@ awaitable<Result<void>> copy(engine::GuestReader& from, engine::GuestWriter& to)
   }
 }
 
+awaitable<void> pause_for(milliseconds time) {
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, time);
+  boost::system::error_code cancelled;
+  co_await timer.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, cancelled));
+}
+
 // A folder of the box gets what `from` reads.
 awaitable<Result<void>> put_tree(const PatchBox& box, std::string folder,
                                  engine::GuestReader& from) {
@@ -142,10 +156,11 @@ awaitable<Result<void>> put_tree(const PatchBox& box, std::string folder,
 
 }  // namespace
 
-Result<std::shared_ptr<Spool>> FleetImpl::spool(const Caller& /*caller*/) {
+Result<std::shared_ptr<Spool>> FleetImpl::spool(const Caller& caller) {
   if (stopping_) return failure(Errc::Gone, "the server ends");
   TRY(images_here());
-  return std::shared_ptr<Spool>(TRY(FileSpool::make(options_.images.folder, files_.disk)));
+  return std::shared_ptr<Spool>(
+      TRY(FileSpool::make(options_.images.folder, files_.disk, files_.spools.open(caller.tenant))));
 }
 
 // ----------------------------------------------------------------------------------------------
@@ -182,9 +197,9 @@ awaitable<Result<LayerOutcome>> FleetImpl::sanitise(const ArchiveWish& wish,
   LayerJob job;
   job.kind = wire::JobKind::Sanitise;
   if (wish.links == Links::Drop) job.flags = wire::kJobNoLinks;
-  job.bytes_max = kSpoolBytesMax;
+  job.bytes_max = plain.room();
   job.entries_max = kArchiveEntriesMax;
-  job.entries_kept = kArchiveEntriesMax;
+  job.entries_kept = wish.baseline ? kArchiveEntriesMax : 0;
   job.ratio_max = kArchiveRatioMax;
   auto in = packed->descriptor();
   if (!in) co_return std::unexpected(in.error());
@@ -192,7 +207,9 @@ awaitable<Result<LayerOutcome>> FleetImpl::sanitise(const ArchiveWish& wish,
   if (!out) co_return std::unexpected(out.error());
   job.file = *std::move(in);
   job.out = *std::move(out);
-  auto done = co_await files_.works.run(std::move(job));
+  auto turn = co_await files_.sanitising.take(kBoxPatience);
+  if (!turn) co_return std::unexpected(turn.error().within("archive"));
+  auto done = co_await files_.works.run(std::move(job), *std::move(turn));
   if (done) co_return std::move(done->outcome);
   Error error = done.error();
   constexpr std::string_view kWhere = "layer: ";
@@ -203,7 +220,8 @@ awaitable<Result<LayerOutcome>> FleetImpl::sanitise(const ArchiveWish& wish,
 }
 
 awaitable<Result<ArchiveView>> FleetImpl::put_sanitised(SandboxPtr sandbox, ArchiveWish wish) {
-  auto made = FileSpool::make(options_.images.folder, files_.disk);
+  auto made =
+      FileSpool::make(options_.images.folder, files_.disk, files_.spools.open(sandbox->tenant));
   if (!made) co_return std::unexpected(made.error());
   const std::shared_ptr<FileSpool> plain = *std::move(made);
   auto outcome = co_await sanitise(wish, *plain);
@@ -252,6 +270,7 @@ awaitable<Result<ArchiveView>> FleetImpl::put_sanitised(SandboxPtr sandbox, Arch
     for (const auto& [name, where] : base->shipped) base->stamps.erase(name);
     for (const engine::FileEntry& entry : done->made) base->stamps[entry.name] = stamp_of(entry);
     view.baseline = std::move(base);
+    if (host_.kernel < engine::KernelVersion{6, 13}) co_await pause_for(kClockTick);
   }
   co_return view;
 }
@@ -263,14 +282,18 @@ awaitable<Result<void>> FleetImpl::clear_folder(SandboxPtr sandbox, std::string 
     if (listing.error().code == Errc::NotFound) co_return Result<void>();
     co_return std::unexpected(explain(*sandbox, listing.error()));
   }
-  for (const engine::FileEntry& entry : listing->entries) {
-    if (entry.depth != 0) continue;
-    const auto gone =
-        co_await sandbox->guest->remove(sandbox->user(), below(path, entry.name), true);
-    if (!gone && gone.error().code != Errc::NotFound)
-      co_return std::unexpected(explain(*sandbox, gone.error()));
+  for (int round = 0; round < kClearRoundsMax; ++round) {
+    const auto top = co_await sandbox->guest->list(sandbox->user(), path, false);
+    if (!top) co_return std::unexpected(explain(*sandbox, top.error()));
+    if (top->entries.empty()) co_return Result<void>();
+    for (const engine::FileEntry& entry : top->entries) {
+      const auto gone =
+          co_await sandbox->guest->remove(sandbox->user(), below(path, entry.name), true);
+      if (!gone && gone.error().code != Errc::NotFound)
+        co_return std::unexpected(explain(*sandbox, gone.error()));
+    }
   }
-  co_return Result<void>();
+  co_return failure(Errc::Busy, "ephemeral: something fills the folder again while it is cleared");
 }
 
 // ----------------------------------------------------------------------------------------------
@@ -284,7 +307,14 @@ awaitable<Result<std::string>> FleetImpl::patch_since(const Caller& caller, std:
   Audited audit(*this, row(caller, "archive.patch", sandbox->id, ""));
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
-  auto made = co_await make_patch_since(sandbox.ptr(), std::move(baseline));
+  Result<std::string> made;
+  // Each has a box of its own, and holds the list of a whole tree.
+  auto turn = co_await files_.patches.take(kBoxPatience);
+  if (turn) {
+    made = co_await make_patch_since(sandbox.ptr(), std::move(baseline));
+  } else {
+    made = std::unexpected(turn.error().within("patch"));
+  }
   if (made) audit.detail["bytes"] = made->size();
   co_return co_await settle(audit, std::move(made));
 }
@@ -298,7 +328,7 @@ awaitable<Result<std::string>> FleetImpl::make_patch_since(
   const auto now = co_await sandbox->guest->scan(sandbox->user(), base->path);
   if (!now) co_return std::unexpected(explain(*sandbox, now.error()));
   if (now->truncated)
-    co_return failure(Errc::TooLarge, "patch: there are more than 100,000 files to compare");
+    co_return failure(Errc::TooLarge, "patch: there are more than 400,000 files to look at");
   TreeChanges changes = find_changes(base->shipped, base->stamps, now->entries);
   if (changes.old_files.empty() && changes.fresh.empty()) co_return std::string();
   auto end = [alive = alive()](std::string box) {
@@ -312,10 +342,10 @@ awaitable<Result<std::string>> FleetImpl::make_patch_since(
   const auto left = co_await drop_ignored(**box, sandbox, base->path, changes);
   if (!left) co_return std::unexpected(left.error());
   if (changes.old_files.empty() && changes.fresh.empty()) co_return std::string();
-  if (changes.bytes > kPatchInputBytesMax)
+  if (changes.all_bytes() > kPatchInputBytesMax)
     co_return failure(Errc::TooLarge,
                       fmt::format("patch: {} bytes have changed, at most {} are compared",
-                                  changes.bytes, kPatchInputBytesMax));
+                                  changes.all_bytes(), kPatchInputBytesMax));
   const engine::TarOptions options{.parents = true};
   auto old_side = co_await (*box)->guest().tar_in(PatchBox::user(), PatchBox::kOldFolder, options);
   if (!old_side) co_return std::unexpected(old_side.error());
@@ -344,8 +374,7 @@ awaitable<Result<void>> FleetImpl::drop_ignored(PatchBox& box, SandboxPtr sandbo
   if (!put) co_return std::unexpected(explain(*sandbox, put.error()));
   const auto ignored = co_await box.ignored(changes.fresh);
   if (!ignored) co_return std::unexpected(ignored.error());
-  const std::set<std::string_view> names(ignored->begin(), ignored->end());
-  std::erase_if(changes.fresh, [&](const std::string& name) { return names.contains(name); });
+  changes.drop({ignored->begin(), ignored->end()});
   co_return Result<void>();
 }
 

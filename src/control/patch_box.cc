@@ -84,6 +84,7 @@ engine::ExecRequest command(std::string script) {
                  "GIT_CONFIG_NOSYSTEM=1",
                  "GIT_CONFIG_GLOBAL=/dev/null",
                  "GIT_ATTR_NOSYSTEM=1",
+                 "GIT_LITERAL_PATHSPECS=1",  // a name may begin with ':'
                  "GIT_CONFIG_COUNT=8",
                  "GIT_CONFIG_KEY_0=core.quotePath",
                  "GIT_CONFIG_VALUE_0=true",

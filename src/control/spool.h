@@ -4,6 +4,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -13,17 +14,54 @@
 
 namespace caisson::control {
 
-inline constexpr std::uint64_t kSpoolBytesMax = 16ULL << 30U;
+inline constexpr std::uint64_t kSpoolBytesMax = 16ULL << 30U;       // of one tenant's, together
+inline constexpr std::uint64_t kSpoolAllBytesMax = 64ULL << 30U;    // of all tenants
+inline constexpr std::uint64_t kSpoolFreeBytesMin = 512ULL << 20U;  // left on the disk for others
 inline constexpr std::size_t kSpoolStepBytes = 256UL * 1024;
+
+// How much tenants have in spools now. One thread.
+class SpoolAccounts {
+  struct Sums {
+    std::uint64_t all = 0;
+    std::map<std::string, std::uint64_t> tenants;
+  };
+
+ public:
+  // What one spool has taken; given back when it goes, also after the accounts.
+  class Account {
+   public:
+    Account(std::shared_ptr<Sums> sums, std::string tenant)
+        : sums_(std::move(sums)), tenant_(std::move(tenant)) {}
+    Account(const Account&) = delete;
+    Account& operator=(const Account&) = delete;
+    ~Account() { set(0); }
+    [[nodiscard]] std::uint64_t room() const;
+    void set(std::uint64_t bytes);
+
+   private:
+    std::shared_ptr<Sums> sums_;
+    std::string tenant_;
+    std::uint64_t bytes_ = 0;
+  };
+  [[nodiscard]] std::unique_ptr<Account> open(std::string tenant) const {
+    return std::make_unique<Account>(sums_, std::move(tenant));
+  }
+
+ private:
+  std::shared_ptr<Sums> sums_ = std::make_shared<Sums>();
+};
 
 [[nodiscard]] Result<UniqueFd> nameless_file(const std::string& folder);
 
 class FileSpool final : public Spool {
  public:
   // `disk` outlives it.
-  [[nodiscard]] static Result<std::shared_ptr<FileSpool>> make(const std::string& folder,
-                                                               boost::asio::thread_pool& disk);
-  FileSpool(UniqueFd file, boost::asio::thread_pool& disk) : file_(std::move(file)), disk_(disk) {}
+  [[nodiscard]] static Result<std::shared_ptr<FileSpool>> make(
+      const std::string& folder, boost::asio::thread_pool& disk,
+      std::unique_ptr<SpoolAccounts::Account> account);
+  FileSpool(UniqueFd file, boost::asio::thread_pool& disk,
+            std::unique_ptr<SpoolAccounts::Account> account)
+      : file_(std::move(file)), disk_(disk), account_(std::move(account)) {}
 
   awaitable<Result<void>> write(std::span<const std::byte> bytes) override;
   [[nodiscard]] std::uint64_t size() const noexcept override { return size_; }
@@ -31,12 +69,15 @@ class FileSpool final : public Spool {
 
   // For a process that reads or writes it by itself.
   [[nodiscard]] Result<UniqueFd> descriptor() const;
+  // How much more it may hold.
+  [[nodiscard]] std::uint64_t room() const;
   // What such a process has written.
   [[nodiscard]] Result<void> measure();
 
  private:
   UniqueFd file_;
   boost::asio::thread_pool& disk_;
+  std::unique_ptr<SpoolAccounts::Account> account_;
   std::uint64_t size_ = 0;
 };
 

@@ -1,25 +1,29 @@
 #include "control/tree_changes.h"
 
 #include <algorithm>
-#include <set>
+#include <numeric>
+#include <utility>
 
 #include "control/text.h"
 
 namespace caisson::control {
 namespace {
 
-bool is_content(const engine::FileEntry& entry) {
-  return entry.type == wire::EntryType::File || entry.type == wire::EntryType::Link;
-}
-
-bool is_dot_git(std::string_view part) {
-  constexpr std::string_view kName = ".git";
-  return std::ranges::equal(part, kName, [](char a, char b) {
+bool is_called(std::string_view part, std::string_view name) {
+  return std::ranges::equal(part, name, [](char a, char b) {
     return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
   });
 }
 
+bool is_dot_git(std::string_view part) { return is_called(part, ".git"); }
+
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// What git would take: it refuses a link in the place of its list of modules.
+bool is_content(const engine::FileEntry& entry) {
+  if (entry.type == wire::EntryType::Link) return !is_called(file_name(entry.name), ".gitmodules");
+  return entry.type == wire::EntryType::File;
+}
 
 // A line of content always has a sign in front of it, and a line of packed bytes has no space: only
 // git's own words begin like this.
@@ -71,7 +75,8 @@ TreeChanges find_changes(const ShippedFiles& shipped, const Stamps& stamps,
     if (unchanged && ours) same.insert(entry.name);
     if (unchanged) continue;
     (ours ? out.kept : out.fresh).push_back(entry.name);
-    out.bytes += entry.size;
+    if (!ours) out.fresh_sizes.push_back(entry.size);
+    if (ours) out.bytes += entry.size;
   }
   for (const auto& [name, where] : shipped) {
     if (same.contains(name) || is_git_path(name)) continue;
@@ -79,6 +84,22 @@ TreeChanges find_changes(const ShippedFiles& shipped, const Stamps& stamps,
     out.bytes += where.size;
   }
   return out;
+}
+
+void TreeChanges::drop(const std::set<std::string_view>& names) {
+  std::size_t kept_so_far = 0;
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    if (names.contains(fresh[i])) continue;
+    fresh_sizes[kept_so_far] = fresh_sizes[i];
+    if (kept_so_far != i) fresh[kept_so_far] = std::move(fresh[i]);
+    ++kept_so_far;
+  }
+  fresh.resize(kept_so_far);
+  fresh_sizes.resize(kept_so_far);
+}
+
+std::uint64_t TreeChanges::all_bytes() const {
+  return std::accumulate(fresh_sizes.begin(), fresh_sizes.end(), bytes);
 }
 
 std::string as_utf8_patch(std::string_view text, std::string_view binary) {

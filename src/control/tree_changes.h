@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,8 +42,13 @@ struct TreeChanges {
   std::vector<std::string> old_files;  // of the archive, that are gone or may differ
   std::vector<std::string> kept;       // of these, what is still there
   std::vector<std::string> fresh;      // that the archive did not have
-  std::vector<std::string> ignores;    // files called .gitignore
-  std::uint64_t bytes = 0;             // of all of them, both sides
+  std::vector<std::uint64_t> fresh_sizes;
+  std::vector<std::string> ignores;  // files called .gitignore
+  std::uint64_t bytes = 0;           // of the first two
+
+  // Of the fresh ones, these are nobody's change.
+  void drop(const std::set<std::string_view>& names);
+  [[nodiscard]] std::uint64_t all_bytes() const;
 };
 
 // `stamps` are those of everything when the archive was there, what lay beside it included.

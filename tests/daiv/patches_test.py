@@ -143,6 +143,17 @@ class Patches(DaivCase):
         self.assertEqual(answer["results"][0]["output"], "a.txt dir run.sh ")
         self.assertIsNone(answer["patch"])
 
+    def test_names_that_mean_something_to_git(self):
+        patch, tree = self.made({".gitignore": b"*.o\n", "a": b"1\n"},
+                                "echo 2 > a; for f in :x ':!a' ':(top)b' '!c'; do echo new > \"$f\"; done; "
+                                "ln -s a .gitmodules; echo o > x.o")
+        self.assertEqual({name for name in tree if tree[name][2] == b"new\n"}, {":x", ":!a", ":(top)b", "!c"})
+        self.assertEqual(tree["a"][2], b"2\n")
+
+    def test_what_is_ignored_does_not_count_however_large(self):
+        patch, tree = self.made({".gitignore": b"build/\n"}, "mkdir build; truncate -s 2G build/large; echo x > new")
+        self.assertEqual(set(tree), {".gitignore", "new"})
+
     def test_odd_names(self):
         names = ["sp ace", "tab\there", 'quo"te', "back\\slash", "ünï", "new\nline", "-dash", "a/b c/d", "*star?", "git~1",
                  "[x]", "é/ü"]

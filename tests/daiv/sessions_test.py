@@ -132,6 +132,12 @@ class Sessions(DaivCase):
         for bad in ({"policy": {"default": "perhaps"}}, {"policy": {"rules": [{}]}}, {"policy": {"rules": [{"host": "a b"}]}}):
             self.assertEqual(self.call("PUT", f"/session/{session}/egress/", bad).status, 422, bad)
 
+    def test_a_label_is_no_way_to_the_secrets_of_others(self):
+        self.assertEqual(self.server.put("/api/v1/secrets/github-token", {"value": "kept"}).status, 204)
+        box = self.create(labels={"daiv.sandbox.type": "cmd_executor", "daiv.sandbox.egress": "github github-token"})
+        self.assertEqual(self.call("DELETE", f"/session/{box}/?force=true").status, 204)
+        self.assertIn("github-token", self.server.get("/api/v1/secrets").body.decode())
+
     def test_close_stops_and_the_next_call_starts_it_again(self):
         session = self.session()
         self.run_one(session, "echo kept > a; sleep 1000 & echo x > /home/daiv-sandbox/y")

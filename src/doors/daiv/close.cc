@@ -47,14 +47,15 @@ awaitable<Result<void>> stop(Call& call, Session& session) {
     if (call.options().on_failure) call.options().on_failure(call.request().id, error);
     return refuse(call, 503, fmt::format("Session '{}' could not be stopped", call.id()));
   };
-  if (!is_stopped(session.view)) {
+  const bool runs = !is_stopped(session.view);
+  if (runs) {
     const bool keeps = session.view.persistent;
     auto stopped = keeps ? co_await call.fleet().stop_sandbox(call.caller, session.view.id)
                          : co_await call.fleet().pause(call.caller, session.view.id);
     if (!stopped) co_return failed(stopped.error());
     session.view = *std::move(stopped);
   }
-  if (!session.has(kStoppedLabel)) {
+  if (runs || !session.has(kStoppedLabel)) {
     std::string now = std::to_string(call.options().wall() / kMicros);
     auto told = co_await set_label(call, session, kStoppedLabel, std::move(now));
     if (!told) co_return failed(told.error());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "doors/daiv/python_text.h"
 
 namespace caisson::daiv {
@@ -10,12 +12,20 @@ namespace {
 constexpr std::string_view kEndsOtherwise =
     "old_string ends with a newline, but the file does not end with a newline. ";
 
+// In time that grows with the text alone, whatever is looked for.
+std::size_t find(std::string_view text, std::string_view wanted, std::size_t from = 0) {
+  if (from > text.size()) return text.npos;
+  const void* at = ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+  return at == nullptr ? text.npos
+                       : static_cast<std::size_t>(static_cast<const char*>(at) - text.data());
+}
+
 // Without overlap. An empty text is found before each character and at the end.
 std::uint64_t count(std::string_view text, std::string_view wanted) {
   if (wanted.empty()) return count_characters(text) + 1;
   std::uint64_t found = 0;
-  for (std::size_t at = text.find(wanted); at != text.npos;
-       at = text.find(wanted, at + wanted.size()))
+  for (std::size_t at = find(text, wanted); at != text.npos;
+       at = find(text, wanted, at + wanted.size()))
     ++found;
   return found;
 }
@@ -55,7 +65,7 @@ std::string replaced(std::string_view text, std::string_view old_text, std::stri
   if (old_text.empty()) return between_characters(text, new_text);
   std::string out;
   for (;;) {
-    const std::size_t at = text.find(old_text);
+    const std::size_t at = find(text, old_text);
     out += text.substr(0, at);
     if (at == text.npos) return out;
     out += new_text;

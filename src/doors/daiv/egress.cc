@@ -113,6 +113,12 @@ void read_policy(const json::value& value, const json::array& loc, Egress& out,
     return;
   }
   const std::size_t count = rules == nullptr ? 0 : rules->get_array().size();
+  if (count > policy::kEgressRulesMax) {
+    problems.value_error(fields.loc("rules"),
+                         fmt::format("{} rules, at most {}", count, policy::kEgressRulesMax),
+                         nullptr);
+    return;
+  }
   RuleReader reader(words, out, problems);
   for (std::size_t i = 0; i < count; ++i)
     reader.read(rules->get_array()[i], below(fields.loc("rules"), i));
@@ -130,6 +136,10 @@ SecretValues read_secrets(const json::value& value, const json::array& loc, Secr
   SecretValues headers;
   if (!value.is_object()) {
     problems.add("dict_type", loc, "Input should be a valid dictionary", value);
+    return headers;
+  }
+  if (value.get_object().size() > kSecretsOfSessionMax) {
+    problems.value_error(loc, fmt::format("at most {} secrets", kSecretsOfSessionMax), nullptr);
     return headers;
   }
   for (const auto& member : value.get_object()) {
@@ -195,7 +205,7 @@ Egress read_egress(const json::value& value, SecretValues secrets, const json::a
         problems.value_error(
             loc, fmt::format("rule for '{}' injects unknown secret '{}'", rule.domain, one.secret),
             value);
-        continue;
+        return out;  // one such complaint shows all that was sent
       }
       one.header = header->second;
       out.secrets[one.secret] = secrets[one.secret];

@@ -20,6 +20,9 @@
 
 namespace caisson::daiv {
 
+// The server's box holds few, and others need theirs.
+inline constexpr std::size_t kSecretsOfSessionMax = 8;
+
 using SecretValues = std::map<std::string, std::string, std::less<>>;
 
 // Takes the values out of {"secrets": {NAME: {"value": …}}} and leaves asterisks, so that no

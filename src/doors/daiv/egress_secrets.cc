@@ -34,6 +34,13 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
+bool is_named(const std::vector<control::SandboxView>& sessions, const std::string& first) {
+  return std::ranges::any_of(sessions, [&](const control::SandboxView& one) {
+    const auto label = one.labels.find(std::string(kEgressLabel));
+    return label != one.labels.end() && has_word(label->second, first);
+  });
+}
+
 }  // namespace
 
 KeptSecrets::KeptSecrets(Services& services, std::string first_part)
@@ -81,8 +88,14 @@ awaitable<void> drop_secret_names(Services& services, const control::Caller& cal
                                   std::string first_parts) {
   const auto names = services.fleet.secret_names(caller);
   if (!names) co_return;
+  // Anybody can write a label: it names none but secrets of this door and this tenant, and none
+  // that another session, a fork perhaps, still has.
+  const std::string mark = mark_of(caller.tenant);
+  const std::vector<control::SandboxView> others = services.fleet.list(caller);
   for (const std::string& name : *names) {
-    if (!has_word(first_parts, first_part_of(name))) continue;
+    const std::string first(first_part_of(name));
+    if (!name.starts_with(mark) || !has_word(first_parts, first) || is_named(others, first))
+      continue;
     (void)co_await services.fleet.remove_secret(caller, name);  // the reaper tries again
   }
 }
@@ -103,11 +116,7 @@ awaitable<void> drop_orphans(Services& services, const control::Caller& caller,
   for (const std::string& name : *names) {
     if (!name.starts_with(mark)) continue;
     const std::string first(first_part_of(name));
-    const bool used = std::ranges::any_of(sessions, [&](const control::SandboxView& one) {
-      const auto label = one.labels.find(std::string(kEgressLabel));
-      return label != one.labels.end() && has_word(label->second, first);
-    });
-    if (used || begun.contains(first)) continue;
+    if (is_named(sessions, first) || begun.contains(first)) continue;
     (void)co_await services.fleet.remove_secret(caller, name);
   }
 }

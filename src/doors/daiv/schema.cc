@@ -83,6 +83,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
 
 void Problems::add(std::string_view type, json::array loc, std::string message, json::value input,
                    std::optional<json::object> context) {
+  if (list_.size() >= kProblemsMax) return;
   json::object one{{"type", type}, {"loc", std::move(loc)}, {"msg", std::move(message)}};
   one["input"] = std::move(input);
   if (context) one["ctx"] = *std::move(context);

@@ -17,6 +17,8 @@ namespace caisson::daiv {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
+inline constexpr std::size_t kProblemsMax = 100;  // of one body; what follows is not told
+
 class Problems {
  public:
   void add(std::string_view type, boost::json::array loc, std::string message,

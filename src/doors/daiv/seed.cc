@@ -123,6 +123,9 @@ awaitable<Result<void>> put(Call& call, const Part& part) {
 
 // That it was done is a label, which nothing inside can make or remove.
 awaitable<Result<void>> seed_session(Call& call) {
+  // Nothing is taken to disk for a session that is not there.
+  const auto there = find_session(call.fleet(), call.caller, call.id());
+  if (!there && there.error().code == Errc::NotFound) co_return refuse(call, 404, kNoSession);
   auto parts = co_await read_form(call);
   if (!parts) co_return std::unexpected(parts.error());
   auto session = co_await enter(call, Wake::Yes);

@@ -50,13 +50,15 @@ std::unexpected<Error> not_restarted(Call& call) {
 // What a stopped one needs before anybody works in it.
 awaitable<Result<void>> wake_up(Call& call, Session& session, std::string_view missing) {
   const control::State state = session.view.state;
-  if (state == control::State::Running) co_return Result<void>{};
-  auto started = state == control::State::Stopped
-                     ? co_await call.fleet().start_sandbox(call.caller, call.id())
-                     : co_await call.fleet().resume(call.caller, call.id());
-  if (!started && started.error().code == Errc::NotFound) co_return refuse(call, 404, missing);
-  if (!started) co_return not_restarted(call);
-  session.view = *std::move(started);
+  if (state != control::State::Running) {
+    auto started = state == control::State::Stopped
+                       ? co_await call.fleet().start_sandbox(call.caller, call.id())
+                       : co_await call.fleet().resume(call.caller, call.id());
+    if (!started && started.error().code == Errc::NotFound) co_return refuse(call, 404, missing);
+    if (!started) co_return not_restarted(call);
+    session.view = *std::move(started);
+  }
+  // It may also have been started by another door.
   if (!session.has(kStoppedLabel)) co_return Result<void>{};
   if (auto done = co_await set_label(call, session, kStoppedLabel, ""); !done)
     co_return not_restarted(call);

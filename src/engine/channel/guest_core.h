@@ -102,6 +102,7 @@ struct Process {
   std::shared_ptr<Wakeup> input_open;               // who waits for the window
 };
 
+class EntrySink;
 class GuestCore final : public GuestChannel, public std::enable_shared_from_this<GuestCore> {
  public:
   GuestCore(boost::asio::any_io_executor executor, UniqueFd stream, const Nonce& nonce,
@@ -175,6 +176,8 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
                                                                   const std::string& what);
   // The entries of an operation, after its input, up to the limits of a listing.
   awaitable<Result<Listing>> gather(OpOptions options, std::string input, std::string what);
+  awaitable<Result<Listing>> gather_into(EntrySink sink, OpOptions options, std::string input,
+                                         std::string what);
   // A stream of an operation whose answer is bytes.
   [[nodiscard]] std::unique_ptr<GuestReader> reader_of(const CallPtr& call, std::string what);
   // All of an operation's input, and its end. Stops when the operation has answered.
@@ -253,7 +256,9 @@ class CallGuard {
 class EntrySink {
  public:
   // Callers are shown whole paths, so each name counts with its folder's.
-  explicit EntrySink(std::size_t folder_size) : folder_size_(folder_size) {}
+  explicit EntrySink(std::size_t folder_size, std::size_t entries_max = kListEntriesMax,
+                     std::size_t bytes_max = kListBytesMax)
+      : folder_size_(folder_size), entries_max_(entries_max), bytes_max_(bytes_max) {}
 
   // True: it was an entry.
   bool take(const Frame& frame);
@@ -261,6 +266,8 @@ class EntrySink {
 
  private:
   std::size_t folder_size_;
+  std::size_t entries_max_;
+  std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   Listing listing_;
 };

@@ -175,7 +175,7 @@ bool EntrySink::take(const Frame& frame) {
   wire::EntryView view{};
   if (frame.kind != Kind::Entry || !wire::parse_entry(frame.bytes(), view)) return false;
   bytes_ += folder_size_ + view.name.size + view.target.size;
-  if (listing_.entries.size() >= kListEntriesMax || bytes_ > kListBytesMax) {
+  if (listing_.entries.size() >= entries_max_ || bytes_ > bytes_max_) {
     listing_.truncated = true;
   } else {
     listing_.entries.push_back(entry_of(view));
@@ -251,8 +251,13 @@ awaitable<Result<FileEntry>> GuestCore::stat(GuestUser user, std::string path, b
 
 awaitable<Result<Listing>> GuestCore::gather(OpOptions options, std::string input,
                                              std::string what) {
-  const auto self = shared_from_this();
   EntrySink sink(options.path.size() + 1);
+  return gather_into(std::move(sink), std::move(options), std::move(input), std::move(what));
+}
+
+awaitable<Result<Listing>> GuestCore::gather_into(EntrySink sink, OpOptions options,
+                                                  std::string input, std::string what) {
+  const auto self = shared_from_this();
   auto call = begin(options);
   if (!call) co_return std::unexpected(call.error());
   const CallPtr held = *call;
@@ -285,7 +290,8 @@ awaitable<Result<Listing>> GuestCore::scan(GuestUser user, std::string path) {
   std::string what = "scan " + path;
   OpOptions options =
       make_op(OpKind::List, user, std::move(path), wire::kOpRecursive | wire::kOpOpenUp);
-  return gather(std::move(options), "", std::move(what));
+  EntrySink sink(0, kScanEntriesMax, kScanBytesMax);
+  return gather_into(std::move(sink), std::move(options), "", std::move(what));
 }
 
 std::unique_ptr<GuestReader> GuestCore::reader_of(const CallPtr& call, std::string what) {
