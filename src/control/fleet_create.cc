@@ -189,9 +189,18 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
 }  // namespace
 
 awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPlan plan,
-                                                std::unique_ptr<Reservation> place) {
+                                                std::unique_ptr<Reservation> place,
+                                                SandboxPtr again) {
   std::optional<KeptAuthority> kept;
-  auto authority = make_authority(plan.name, plan.spec.egress, kept);
+  Result<std::shared_ptr<egress::Authority>> authority;
+  if (again && again->kept.authority) {
+    kept = again->kept.authority;
+    const auto restored = restore_authority(*again);
+    if (!restored) co_return std::unexpected(restored.error());
+    authority = again->authority;
+  } else {
+    authority = make_authority(plan.name, plan.spec.egress, kept);
+  }
   if (!authority) co_return std::unexpected(authority.error());
   if (kept) plan.spec.request.trust = kept->certificate;
   plan.spec.request.persistent = plan.persistent;

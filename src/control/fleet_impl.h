@@ -287,8 +287,10 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] Result<std::unique_ptr<Reservation>> reserve(const Caller& caller,
                                                              const std::string& name);
   awaitable<Result<SandboxView>> create_now(Caller caller, CreateWish wish);
+  // `again`: the stopped one that it is; what that one trusts is in its files already.
   awaitable<Result<SandboxPtr>> launch(const Caller& caller, SandboxPlan plan,
-                                       std::unique_ptr<Reservation> place);
+                                       std::unique_ptr<Reservation> place,
+                                       SandboxPtr again = nullptr);
   // The durable record, and then it is seen; or back to nothing.
   awaitable<Result<SandboxView>> enroll(SandboxPtr sandbox, Audited& audit, std::string event);
   awaitable<Result<SandboxBase>> find_base(const Caller& caller, const CreateWish& wish);

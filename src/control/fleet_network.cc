@@ -190,8 +190,17 @@ awaitable<Result<SandboxView>> FleetImpl::set_network(const Caller& caller, std:
   }
   auto rules = rules_of(wish, caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller);
   if (!rules) co_return co_await settle(audit, refuse(rules.error()));
-  if (sandbox->state == State::Stopped)
-    co_return co_await settle(audit, refuse(awake(*sandbox).error()));
+  // Of one that is stopped they are the rules of its next start, which must not happen meanwhile.
+  Turns::Turn turn;
+  if (sandbox->state == State::Stopped) {
+    auto taken = co_await sandbox->files->take();
+    if (!taken) co_return co_await settle(audit, refuse(taken.error()));
+    turn = *std::move(taken);
+    const auto now = living_.find(sandbox->id);
+    if (now == living_.end() || now->second != sandbox.ptr())
+      co_return co_await settle(
+          audit, refuse(Error{Errc::Busy, "the sandbox was just started; try again", 0}));
+  }
   if (sandbox->changing)
     co_return co_await settle(
         audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));
@@ -232,10 +241,12 @@ awaitable<Result<void>> FleetImpl::change_network(SandboxPtr sandbox, EgressRule
                                                   Audited& audit) {
   auto compiled = egress::Rules::compile(rules);
   if (!compiled) co_return std::unexpected(compiled.error());
+  if (auto restored = restore_authority(*sandbox); !restored) co_return restored;
   auto trusted = check_authority(*sandbox, rules);
   if (!trusted) co_return trusted;
   engine::GateSockets sockets;
-  if (!rules.empty() && !sandbox->gate) {
+  const bool stopped = sandbox->state == State::Stopped;
+  if (!rules.empty() && !sandbox->gate && !stopped) {
     auto opened = co_await launcher_->open_gate(sandbox->id, engine::gate_ports(rules));
     if (!opened) co_return std::unexpected(opened.error());
     sockets = std::move(*opened);
@@ -254,6 +265,7 @@ awaitable<Result<void>> FleetImpl::change_network(SandboxPtr sandbox, EgressRule
     co_return written;
   }
   if (sandbox->state == State::Ended) co_return std::unexpected(explain(*sandbox, Error{}));
+  if (stopped) co_return Result<void>();
   if (sandbox->kept.network.empty() && !sandbox->kept.models) {
     close_gate(*sandbox);
   } else if (sandbox->gate) {

@@ -128,7 +128,7 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   const auto mounted = mount_volumes(sandbox->tenant, plan);
   if (!mounted) co_return co_await settle(audit, refuse(mounted.error()));
   const auto hold = files_.works.hold(sandbox->kept.stack.layers);
-  auto launched = co_await launch(caller, std::move(plan), nullptr);
+  auto launched = co_await launch(caller, std::move(plan), nullptr, sandbox);
   if (!launched) co_return co_await settle(audit, refuse(launched.error()));
   const SandboxPtr fresh = *launched;
   if (sandbox->state == State::Ended || stopping_) {  // destroyed meanwhile

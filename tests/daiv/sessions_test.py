@@ -127,6 +127,12 @@ class Sessions(DaivCase):
         policy["policy"]["rules"] = [{"host": "other.example"}]
         self.assertEqual(self.call("PUT", f"/session/{session}/egress/", policy).status, 204)
         self.assertEqual(shown(), ["other.example"])
+        self.call("DELETE", f"/session/{session}/?force=false")
+        policy["policy"]["rules"] = [{"host": "third.example"}]
+        self.assertEqual(self.call("PUT", f"/session/{session}/egress/", policy).status, 204)
+        self.assertEqual(self.server.get(f"/api/v1/sandboxes/{session}").json["status"], "stopped")
+        self.assertEqual(self.call("GET", f"/session/{session}/").status, 204)
+        self.assertEqual(shown(), ["third.example"])
         self.assertEqual(self.call("PUT", f"/session/{self.session()}/egress/", policy).status, 409)
         self.assertEqual(self.call("POST", f"/session/{session}/egress/", policy).status, 405)
         for bad in ({"policy": {"default": "perhaps"}}, {"policy": {"rules": [{}]}}, {"policy": {"rules": [{"host": "a b"}]}}):
