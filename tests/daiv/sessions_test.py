@@ -130,7 +130,7 @@ class Sessions(DaivCase):
         self.call("DELETE", f"/session/{session}/?force=false")
         policy["policy"]["rules"] = [{"host": "third.example"}]
         self.assertEqual(self.call("PUT", f"/session/{session}/egress/", policy).status, 204)
-        self.assertEqual(self.server.get(f"/api/v1/sandboxes/{session}").json["status"], "stopped")
+        self.assertEqual(self.server.get(f"/api/v1/sandboxes/{session}").json["state"], "stopped")
         self.assertEqual(self.call("GET", f"/session/{session}/").status, 204)
         self.assertEqual(shown(), ["third.example"])
         self.assertEqual(self.call("PUT", f"/session/{self.session()}/egress/", policy).status, 409)
