@@ -84,7 +84,6 @@ engine::ExecRequest command(std::string script) {
                  "GIT_CONFIG_NOSYSTEM=1",
                  "GIT_CONFIG_GLOBAL=/dev/null",
                  "GIT_ATTR_NOSYSTEM=1",
-                 "GIT_LITERAL_PATHSPECS=1",  // a name may begin with ':'
                  "GIT_CONFIG_COUNT=8",
                  "GIT_CONFIG_KEY_0=core.quotePath",
                  "GIT_CONFIG_VALUE_0=true",
@@ -108,9 +107,12 @@ engine::ExecRequest command(std::string script) {
   return request;
 }
 
+// A name that begins with ':' would be more than a name to git.
+constexpr std::string_view kHere = "./";
+
 std::string joined(const std::vector<std::string>& names) {
   std::string out;
-  for (const std::string& name : names) out.append(name).push_back('\0');
+  for (const std::string& name : names) out.append(kHere).append(name).push_back('\0');
   return out;
 }
 
@@ -118,7 +120,8 @@ std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> out;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\0'), text.size());
-    out.emplace_back(text.substr(0, end));
+    const std::string_view name = text.substr(0, end);
+    out.emplace_back(name.substr(name.starts_with(kHere) ? kHere.size() : 0));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return out;
