@@ -10,7 +10,7 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 5
+VERSION = 6
 (HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE, STOP_ONE, POOL, SEAL,
  RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, STOP, ENDED) = range(1, 25)
 VIEW, LAYER, UPPER, VOLUME, TARGET = range(5)  # what of the store is shown in a sandbox
@@ -55,12 +55,13 @@ def store_mount(kind, at="/data", name="", layers=()):
     return bytes([kind]) + string(at) + string(name) + stack(layers) + struct.pack("<BQ", 0, 0)
 
 
-def launch(box="", hostname="caisson", folders=(), writable=(), bounds=None, uid=1000, gid=1000, profile=0,
+def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), bounds=None, uid=1000, gid=1000, profile=0,
            trust="", layers=(), mounts=()):
     return b"".join([
         string(box), string(hostname), bytes([0, 0, 0]),
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
+        struct.pack("<I", len(aliases)), *(string(at) + string(of) for at, of in aliases),
         bounds or limits(), struct.pack("<IIIBBI", uid, gid, profile, 1, 0, 0),
         stack(layers), bytes([0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
         string(trust), string("")])
@@ -254,7 +255,10 @@ class TakenOverServer(Attack):
                         launch(hostname="a\nb"), launch(hostname="a/b"), launch(hostname="x" * 64),
                         launch(uid=65535), launch(uid=2**32 - 1), launch(gid=65535), launch(gid=65536),
                         launch(writable=["relative"]), launch(writable=["/../etc"]), launch(writable=["/a\0b"]),
-                        launch(writable=["/proc/x"]), launch(writable=["/"]), launch(writable=["/a"] * 65)):
+                        launch(writable=["/proc/x"]), launch(writable=["/"]), launch(writable=["/a"] * 65),
+                        launch(aliases=[("/b", "/etc")]), launch(writable=["/a"], aliases=[("/proc/x", "/a")]),
+                        launch(writable=["/a"], aliases=[("/a/b", "/a")]),
+                        launch(writable=["/a"], aliases=[("/b", "/a")] * 17)):
             self.refused(LAUNCH, request)
         for kind in (CONNECT, DESTROY, FREEZE, THAW, STATUS):
             for box in ("", "../run", "a" * 26, "/etc", "a" * 27, b"\xff" * 26):
@@ -264,7 +268,7 @@ class TakenOverServer(Attack):
         for kind in (0, ENDED, ENDED + 1, 99, 2**31, 2**32 - 1):
             self.refused(kind)
             self.refused(kind, string("a" * 26))
-        for version in (0, 1, 2, 3, 4, 6, 2**32 - 1):
+        for version in (0, 1, 2, 3, 4, 5, 7, 2**32 - 1):
             for kind in (LAUNCH, STOP, WATCH, LIST):
                 self.refused(kind, launch() if kind == LAUNCH else b"", version=version)
 

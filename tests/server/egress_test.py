@@ -110,7 +110,7 @@ class Create(EgressCase):
         for network, field in (({"mode": "open"}, "network.mode"),
                                (allowlist({"domain": "127.0.0.1"}), "network.rules[0].domain"),
                                (allowlist({"domain": "good.test", "ports": [0]}), "network.rules[0].ports"),
-                               (allowlist({"domain": "a.test"}, {"domain": "*"}), "network.rules[1].domain"),
+                               (allowlist({"domain": "a.test"}, {"domain": "*.*"}), "network.rules[1].domain"),
                                (allowlist({"domain": "good.test", "rate_limit_per_min": -1}),
                                 "network.rules[0].rate_limit_per_min"),
                                ({"mode": "none", "domain_allowlist": ["good.test"]}, "network.domain_allowlist")):
@@ -266,7 +266,7 @@ class Change(EgressCase):
 
     def test_a_bad_change_changes_nothing(self):
         box = self.create(allowlist(rule("good.test", 80)))
-        for body in (allowlist({"domain": "*"}), {"mode": "x"}, {"unknown": 1}, []):
+        for body in (allowlist({"domain": "*", "granted_addresses": ["10.0.0.1"]}), {"mode": "x"}, {"unknown": 1}, []):
             self.assertEqual(self.server.put(path_of(box, "network"), body).status, 400)
         self.assertEqual(self.codes(box, "http://good.test/"), ["200"])
 

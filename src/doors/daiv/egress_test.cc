@@ -156,16 +156,20 @@ TEST(DaivEgress, PutReplacesRulesAndSecrets) {
   house.fleet.secrets["old-0"] = "x";
   house.fleet.secrets["operators"] = "y";
   EXPECT_EQ(put()->code, 204U);
-  EXPECT_EQ(house.fleet.secrets.size(), 2U);
-  EXPECT_FALSE(house.fleet.secrets.contains("old-0"));
+  EXPECT_EQ(house.fleet.secrets.size(), 3U);
+  EXPECT_TRUE(house.fleet.secrets.contains("old-0")) << "anybody can write a label";
   EXPECT_TRUE(house.fleet.secrets.contains("operators"));
+  const std::string first = house.fleet.boxes[kId].labels.at(std::string(kEgressLabel));
+  EXPECT_EQ(put()->code, 204U);
+  EXPECT_EQ(house.fleet.secrets.size(), 3U);
+  EXPECT_FALSE(house.fleet.secrets.contains(first + "-0"));
   const std::string kept = house.fleet.boxes[kId].labels.at(std::string(kEgressLabel));
   EXPECT_TRUE(house.fleet.network.rules->at(0).inject.at(0).secret.starts_with(kept));
   house.fleet.fails["network"] = Error{Errc::Unsupported, "trusts nobody for that", 0, {}};
   EXPECT_EQ(put()->code, 422U);
   EXPECT_EQ(house.fleet.boxes[kId].labels.at(std::string(kEgressLabel)), kept)
       << "the old ones hold";
-  EXPECT_EQ(house.fleet.secrets.size(), 2U);
+  EXPECT_EQ(house.fleet.secrets.size(), 3U);
   house.fleet.fails["network"] = Error{Errc::Internal, "x", 0, {}};
   EXPECT_EQ(put()->body, R"({"detail":"Egress proxy: failed to refresh policy into the sidecar"})");
   house.fleet.boxes.clear();
