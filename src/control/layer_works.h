@@ -56,7 +56,7 @@ struct LayerResult {
 
 class LayerWorks {
  public:
-  LayerWorks(boost::asio::any_io_executor executor, milliseconds stall = kLayerStall);
+  explicit LayerWorks(boost::asio::any_io_executor executor, milliseconds stall = kLayerStall);
   ~LayerWorks();
   LayerWorks(const LayerWorks&) = delete;
   LayerWorks& operator=(const LayerWorks&) = delete;

@@ -106,7 +106,7 @@ struct Place {
 
 // The file behind a path. A new content takes the place of the file and not of a link to it.
 awaitable<Result<Done<Place>>> find_file(Call& call, std::string path) {
-  constexpr auto fs = not_done<Place>;
+  const auto fs = not_done<Place>;
   auto wanted = co_await call.fleet().stat(call.caller, call.id(), path, true);
   if (!wanted && is_session_trouble(wanted.error())) co_return std::unexpected(wanted.error());
   if (!wanted) co_return fs(fs_error(wanted.error(), path, "No such file"));
@@ -188,7 +188,7 @@ awaitable<Result<Done<std::uint64_t>>> edit(Call& call, EditWish wish) {
 // ------------------------------------------------------------------------------------ delete
 
 awaitable<Result<Done<bool>>> remove(Call& call, std::string path) {
-  constexpr auto fs = not_done<bool>;
+  const auto fs = not_done<bool>;
   auto session = co_await enter(call, Wake::Yes);
   if (!session) co_return std::unexpected(session.error());
   auto entry = co_await call.fleet().stat(call.caller, call.id(), path, false);

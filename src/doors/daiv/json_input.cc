@@ -53,15 +53,16 @@ std::size_t number_length(std::string_view text, bool& whole) noexcept {
 }
 
 json::value number_of(std::string_view text, bool whole) {
-  const char* end = text.data() + text.size();
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
   if (whole) {
     std::int64_t number = 0;
-    if (std::from_chars(text.data(), end, number).ec == std::errc{}) return number;
+    if (std::from_chars(begin, end, number).ec == std::errc{}) return number;
     std::uint64_t large = 0;
-    if (std::from_chars(text.data(), end, large).ec == std::errc{}) return large;
+    if (std::from_chars(begin, end, large).ec == std::errc{}) return large;
   }
   double number = 0;
-  const auto read = std::from_chars(text.data(), end, number);
+  const auto read = std::from_chars(begin, end, number);
   if (read.ec == std::errc::result_out_of_range) {
     // Too small is 0, too large is infinite; the exponent's sign tells.
     const bool tiny = text.find("e-") != text.npos || text.find("E-") != text.npos;

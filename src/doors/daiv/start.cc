@@ -129,7 +129,7 @@ control::CreateWish create_wish(const StartWish& wish, const DaivOptions& option
   out.workdir = kRepo;
   if (wish.memory_bytes && *wish.memory_bytes > 0)
     out.limits.memory_bytes = static_cast<std::uint64_t>(*wish.memory_bytes);
-  if (wish.cpus && *wish.cpus > 0) out.limits.cpu = *wish.cpus;
+  if (wish.cpus && *wish.cpus > 0) out.limits.cpu = wish.cpus;
   // The reaper of this door ends sessions, and nobody else.
   out.limits.timeout_seconds =
       options.life_seconds > 0 ? options.life_seconds : control::kLifeSecondsMax;
