@@ -195,12 +195,16 @@ class Sessions(DaivCase):
     def test_eight_at_once(self):
         sessions = [self.session() for _ in range(8)]
         results = {}
-        threads = [threading.Thread(target=lambda s=s: results.__setitem__(s, self.run_one(s, "sleep 1; echo done")))
-                   for s in sessions]
+        wait = "touch t; while ! test -e go; do sleep 0.01; done; echo done"
+        threads = [threading.Thread(target=lambda s=s: results.__setitem__(s, self.run_one(s, wait))) for s in sessions]
         for thread in threads:
             thread.start()
+        for session in sessions:  # all of them are under way at one time
+            wait_for(lambda s=session: self.server.get(f"/api/v1/sandboxes/{s}/files/repo/t").status == 200, "a command")
         self.assertEqual(self.call("GET", "/-/health/", key=None).status, 200)
         self.assertEqual(results, {})
+        for session in sessions:
+            self.server.put(f"/api/v1/sandboxes/{session}/files/repo/go", b"")
         for thread in threads:
             thread.join()
         self.assertEqual(set(results.values()), {("done\n", 0)})

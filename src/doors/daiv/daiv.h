@@ -19,6 +19,7 @@
 #include "control/access.h"
 #include "control/fleet.h"
 #include "http/http.h"
+#include "policy/settings/daiv_settings.h"
 
 namespace caisson::daiv {
 
@@ -50,35 +51,7 @@ struct DaivOptions {
   bool close_removes = false;
   // The longest life that the server gives; 0: control's own most.
   double life_seconds = 0;
-  std::vector<std::string> prune_dirs = {".git",
-                                         ".hg",
-                                         ".svn",
-                                         ".idea",
-                                         ".vs",
-                                         "__pycache__",
-                                         ".ruff_cache",
-                                         ".mypy_cache",
-                                         ".pytest_cache",
-                                         ".pyre",
-                                         ".pytype",
-                                         ".hypothesis",
-                                         ".ipynb_checkpoints",
-                                         "*.egg-info",
-                                         ".eggs",
-                                         ".next",
-                                         ".nuxt",
-                                         ".svelte-kit",
-                                         ".turbo",
-                                         ".parcel-cache",
-                                         ".angular",
-                                         ".vite",
-                                         ".astro",
-                                         ".docusaurus",
-                                         ".cache",
-                                         ".phpunit.cache",
-                                         ".gradle",
-                                         "target",
-                                         "obj"};
+  std::vector<std::string> prune_dirs = policy::DaivSettings{}.prune_dirs;
 
   // The reaper. Per tenant.
   bool reaper = true;
