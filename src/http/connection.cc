@@ -11,54 +11,19 @@ namespace caisson::http {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-bool ServerCore::has_room(const std::string& key) const {
-  if (connections.size() >= limits.connections_max) return false;
-  const auto found = per_peer.find(key);
-  return found == per_peer.end() || found->second < limits.connections_per_peer_max;
-}
-
-// splitmix64's finisher: each of its steps can be undone, so different numbers stay different.
-std::uint64_t scatter(std::uint64_t n) noexcept {
-  n += 0x9e3779b97f4a7c15U;
-  n = (n ^ (n >> 30U)) * 0xbf58476d1ce4e5b9U;
-  n = (n ^ (n >> 27U)) * 0x94d049bb133111ebU;
-  return n ^ (n >> 31U);
-}
-
-void ServerCore::write_id(std::string& out) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::uint64_t bits = scatter(next_id++);
-  out.resize(16);
-  for (char& digit : out) {
-    digit = kDigits[bits & 15U];
-    bits >>= 4U;
-  }
-}
-
-std::string ServerCore::error_body(unsigned status, const Error& error, std::string_view id) {
-  return on_error ? on_error(status, error, id) : std::string();
-}
-
-Connection::Connection(std::shared_ptr<ServerCore> core, Socket socket, Origin origin)
-    : core_(std::move(core)),
+Connection::Connection(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat, Socket socket,
+                       Peer peer, std::string_view first)
+    : Served(std::move(core), std::move(seat)),
       socket_(std::move(socket)),
       wire_(std::make_shared<Wire>()),
-      peer_key_(std::move(origin.key)),
-      in_(kReadBufferBytes) {
-  request_.peer = std::move(origin.peer);
+      in_(std::max(kReadBufferBytes, first.size())) {
+  request_.peer = std::move(peer);
   wire_->fd = socket_.native_handle();
-  place_ = core_->connections.insert(core_->connections.end(), this);
-  ++core_->per_peer[peer_key_];
-  ++core_->counters.connections;
-  ++core_->counters.open;
+  std::copy(first.begin(), first.end(), in_.begin());
+  in_end_ = first.size();
 }
 
-Connection::~Connection() {
-  core_->connections.erase(place_);
-  const auto found = core_->per_peer.find(peer_key_);
-  if (--found->second == 0) core_->per_peer.erase(found);
-  --core_->counters.open;
-}
+Connection::~Connection() = default;
 
 void Connection::arm(Phase phase, std::uint32_t seconds) noexcept {
   phase_ = phase;

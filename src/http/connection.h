@@ -13,7 +13,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,9 +49,11 @@ struct Wire {
   std::uint64_t deadline = 0;  // a tick; 0: none
 };
 
-class Connection final : public Exchange {
+class Connection final : public Served, public Exchange {
  public:
-  Connection(std::shared_ptr<ServerCore> core, Socket socket, Origin origin);
+  // `first` was read already, by whoever found out that this is HTTP/1.1.
+  Connection(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat, Socket socket, Peer peer,
+             std::string_view first = {});
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -62,8 +63,8 @@ class Connection final : public Exchange {
   awaitable<void> run();
 
   // From the server: the tick has moved; it stops; it cuts what is left.
-  void on_tick();
-  void on_stop();
+  void on_tick() override;
+  void on_stop() override;
   void cut() override;
 
   [[nodiscard]] const Request& request() const noexcept override { return request_; }
@@ -120,11 +121,8 @@ class Connection final : public Exchange {
   awaitable<Result<void>> send(Pieces pieces);
   awaitable<void> breathe(std::size_t bytes);
 
-  std::shared_ptr<ServerCore> core_;
   Socket socket_;
   std::shared_ptr<Wire> wire_;
-  std::string peer_key_;
-  std::list<Connection*>::iterator place_;
 
   // What was received and not used: [in_begin_, in_end_) of in_.
   std::vector<char> in_;

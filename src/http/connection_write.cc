@@ -23,14 +23,6 @@ iovec piece_of(std::string_view text) noexcept {
 // A small body is cheaper copied behind the head than described to the kernel as a second piece.
 constexpr std::size_t kJoinBytesMax = 4096;
 
-bool is_ours(std::string_view name) noexcept {
-  for (const std::string_view ours : {"content-length", "transfer-encoding", "date", "server",
-                                      "x-request-id", "content-type", "x-content-type-options"}) {
-    if (same_name(name, ours)) return true;
-  }
-  return false;
-}
-
 // Fields that speak about this connection. A 426 names what it wants instead.
 bool is_for_switching(std::string_view name, unsigned status) noexcept {
   return same_name(name, "connection") || (same_name(name, "upgrade") && status != 426);
@@ -39,15 +31,7 @@ bool is_for_switching(std::string_view name, unsigned status) noexcept {
 }  // namespace
 
 void Connection::set(std::string_view name, std::string_view value) {
-  if (!is_field_name(name) || !is_field_value(value) || is_ours(name)) return;
-  if (!same_name(name, "set-cookie")) {
-    for (Field& field : fields_) {
-      if (!same_name(field.name, name)) continue;
-      field.value = value;
-      return;
-    }
-  }
-  fields_.push_back(Field{std::string(name), std::string(value)});
+  put_answer_field(fields_, name, value);
 }
 
 void Connection::make_head(unsigned status, std::string_view content_type, BodyKind kind,

@@ -1,5 +1,7 @@
-// http — HTTP/1.1 and WebSocket for a server, on Asio. Start here: a Handler is given one Exchange
-// per request. server.h listens and keeps the limits. Never here: routes, tokens, sandboxes.
+// http — HTTP/1.1, HTTP/2 and WebSocket for a server, on Asio. Start here: a Handler is given one
+// Exchange per request, whichever protocol brought it. server.h listens and keeps the limits,
+// tls_front.h puts TLS in front; connection.h is HTTP/1.1 and http2_connection.h the other. Never
+// here: routes, tokens, sandboxes.
 //
 // Everything runs on one thread, the I/O thread. Parsing is Beast's, and what it lets pass that a
 // proxy in front might read otherwise is refused: both Content-Length and Transfer-Encoding, two
@@ -37,6 +39,14 @@ struct Limits {
   std::uint32_t idle_seconds = 75;    // between requests
   std::uint32_t stall_seconds = 60;   // an answer that makes no progress, or a body that brings
                                       // less than kProgressBytesMin in that time
+
+  // HTTP/2 beside HTTP/1.1 on the same port: the first bytes decide.
+  bool http2 = false;
+  std::uint32_t h2_streams_max = 128;  // of a connection, those included whose handler still ends
+  std::uint32_t h2_stream_window = 256 * 1024;       // of a body that nobody has read yet
+  std::uint32_t h2_connection_window = 1024 * 1024;  // of all of them
+  std::uint32_t h2_resets_per_second_max = 100;
+  std::uint32_t h2_control_frames_per_second_max = 1000;  // those that carry nothing
 };
 
 struct Peer {
@@ -106,16 +116,21 @@ class Exchange {
                                         std::optional<std::uint64_t> length) = 0;
   virtual awaitable<Result<void>> write(std::span<const std::byte> bytes) = 0;
   virtual awaitable<Result<void>> end() = 0;
+  // A field after the body, sent by end(), or by respond(), where it joins the head when there is
+  // no body. HTTP/1.1 sends none.
+  virtual void set_trailer(std::string_view /*name*/, std::string_view /*value*/) {}
+  [[nodiscard]] virtual bool http2() const noexcept { return false; }
   [[nodiscard]] virtual bool begun() const noexcept = 0;
   [[nodiscard]] virtual unsigned status() const noexcept = 0;  // 0 before
   // Ends the connection after this answer: what is on the wire cannot be trusted any more.
   virtual void close_after() = 0;
 
-  // Ends the connection now, whatever is under way: every wait of this exchange, and of the
-  // WebSocket that came of it, ends as if the peer had left.
+  // Ends the connection now, or its stream in HTTP/2, whatever is under way: every wait of this
+  // exchange, and of the WebSocket that came of it, ends as if the peer had left.
   virtual void cut() = 0;
   // Returns when the peer has hung up or closed its sending half (or when cancelled): for whoever
-  // must stop a command whose caller has left.
+  // must stop a command whose caller has left. In HTTP/2 that is a reset: the end of a body is
+  // none.
   virtual awaitable<void> wait_for_hangup() = 0;
 
   virtual awaitable<Result<std::unique_ptr<WebSocket>>> accept_websocket(

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -148,6 +149,9 @@ class RawClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    // Small pieces in a row must not wait for the other side's acknowledgement.
+    const int on = 1;
+    (void)::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   explicit RawClient(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -188,6 +192,11 @@ class RawClient {
     std::string out = in_.substr(0, size);
     in_.erase(0, out.size());
     return out;
+  }
+  // Whatever comes next; empty at the end.
+  std::string any() {
+    if (in_.empty()) (void)more();
+    return std::exchange(in_, {});
   }
   std::string rest() {
     while (more()) {

@@ -307,16 +307,8 @@ std::expected<std::optional<std::size_t>, Refusal> HeadScanner::scan(std::string
 
 namespace {
 
-// What holds for every reader: the grammar, the length of the target, and the framing of the body.
-std::expected<Seen, Refusal> read_common(std::string_view head, const Limits& limits,
-                                         Request& request, Framing& framing) {
-  request.fields.clear();
-  request.content_length.reset();
-  request.has_body = false;
-  request.wants_websocket = false;
-  framing = Framing();
-  HeadParser parser(request, framing);
-  if (auto parsed = run_parser(head, parser); !parsed) return std::unexpected(parsed.error());
+// What the fields say, each alone and all together.
+std::expected<Seen, Refusal> judge(const Limits& limits, Request& request, Framing& framing) {
   Seen seen;
   for (const Field& field : request.fields) look_at(field, seen);
   if (auto ok = check_method(request); !ok) return std::unexpected(ok.error());
@@ -330,17 +322,48 @@ std::expected<Seen, Refusal> read_common(std::string_view head, const Limits& li
   return seen;
 }
 
+// What holds for every reader: the grammar, the length of the target, and the framing of the body.
+std::expected<Seen, Refusal> read_common(std::string_view head, const Limits& limits,
+                                         Request& request, Framing& framing) {
+  request.fields.clear();
+  request.content_length.reset();
+  request.has_body = false;
+  request.wants_websocket = false;
+  framing = Framing();
+  HeadParser parser(request, framing);
+  if (auto parsed = run_parser(head, parser); !parsed) return std::unexpected(parsed.error());
+  return judge(limits, request, framing);
+}
+
+// Who is asked, and for what.
+std::expected<void, Refusal> find_place(const Seen& seen, Request& request,
+                                        const Framing& framing) {
+  if (request.method_text == "CONNECT") {
+    return refuse(501, Errc::Unsupported, "method", "method CONNECT: this is not a proxy");
+  }
+  if (auto checked = check_host(seen, framing.http11); !checked) return checked;
+  return split_target(seen.host, request);
+}
+
 }  // namespace
 
 std::expected<void, Refusal> read_head(std::string_view head, const Limits& limits,
                                        Request& request, Framing& framing) {
   const auto seen = read_common(head, limits, request, framing);
   if (!seen) return std::unexpected(seen.error());
-  if (request.method_text == "CONNECT") {
-    return refuse(501, Errc::Unsupported, "method", "method CONNECT: this is not a proxy");
+  return find_place(*seen, request, framing);
+}
+
+std::expected<void, Refusal> read_parts(const Limits& limits, Request& request, Framing& framing) {
+  framing = Framing();
+  request.method = method_of(beast::http::string_to_verb(request.method_text));
+  const auto seen = judge(limits, request, framing);
+  if (!seen) return std::unexpected(seen.error());
+  request.wants_websocket = false;
+  if (request.target.front() != '/' && request.target != "*") {
+    return malformed(":path", ":path: want a path that begins with '/'");
   }
-  if (auto checked = check_host(*seen, framing.http11); !checked) return checked;
-  return split_target(seen->host, request);
+  return find_place(*seen, request, framing);
 }
 
 std::expected<void, Refusal> read_proxy_head(std::string_view head, const Limits& limits,

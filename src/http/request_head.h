@@ -55,4 +55,9 @@ struct Framing {
                                                            const Limits& limits, Request& request,
                                                            Framing& framing);
 
+// The same for HTTP/2, where the parts come one by one: method_text, target and fields are filled
+// in, "host" among them, and the rest is made of them.
+[[nodiscard]] std::expected<void, Refusal> read_parts(const Limits& limits, Request& request,
+                                                      Framing& framing);
+
 }  // namespace caisson::http

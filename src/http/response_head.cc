@@ -82,11 +82,31 @@ void append_number(std::string& out, std::uint64_t number) {
   out.append(digits, static_cast<std::size_t>(end - digits));
 }
 
+bool is_ours(std::string_view name) noexcept {
+  for (const std::string_view ours : {"content-length", "transfer-encoding", "date", "server",
+                                      "x-request-id", "content-type", "x-content-type-options"}) {
+    if (same_name(name, ours)) return true;
+  }
+  return false;
+}
+
 void append_field(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ").append(value).append("\r\n");
 }
 
 }  // namespace
+
+void put_answer_field(std::vector<Field>& fields, std::string_view name, std::string_view value) {
+  if (!is_field_name(name) || !is_field_value(value) || is_ours(name)) return;
+  if (!same_name(name, "set-cookie")) {
+    for (Field& field : fields) {
+      if (!same_name(field.name, name)) continue;
+      field.value = value;
+      return;
+    }
+  }
+  fields.push_back(Field{std::string(name), std::string(value)});
+}
 
 void write_head(const ResponseHead& head, std::string& out) {
   if (head.status == 200) {

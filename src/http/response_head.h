@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/field.h"
 
@@ -43,6 +44,9 @@ struct ResponseHead {
   // "close", "keep-alive" or nothing. A 101 says its own, by a field.
   std::string_view connection;
 };
+
+// Exchange::set(): drops what is malformed or ours to say; a second value replaces the first.
+void put_answer_field(std::vector<Field>& fields, std::string_view name, std::string_view value);
 
 // Appends; `out` keeps its capacity from answer to answer.
 void write_head(const ResponseHead& head, std::string& out);

@@ -19,7 +19,10 @@
 #include <vector>
 
 #include "http/connection.h"
+#include "http/http2_connection.h"
+#include "http/opening.h"
 #include "http/origin.h"
+#include "http/tls_front.h"
 
 namespace caisson::http {
 
@@ -46,11 +49,6 @@ struct Shared {
   bool ticking = false;
 };
 
-void finish_stop(ServerCore& core) {
-  if (!core.stopping || !core.connections.empty() || !core.done) return;
-  asio::post(core.executor, std::exchange(core.done, nullptr));
-}
-
 // Runs only while there are connections: an idle server sleeps.
 awaitable<void> run_ticks(std::shared_ptr<Shared> shared) {
   ServerCore& core = *shared->core;
@@ -59,23 +57,72 @@ awaitable<void> run_ticks(std::shared_ptr<Shared> shared) {
     error_code ec;
     co_await shared->ticker.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     ++core.tick;
-    for (Connection* connection : core.connections) connection->on_tick();
+    for (Served* connection : core.connections) connection->on_tick();
   }
   shared->ticking = false;
 }
 
-awaitable<void> serve(std::shared_ptr<Shared> shared, std::unique_ptr<Connection> connection) {
+awaitable<void> serve_http1(std::unique_ptr<Connection> connection) {
   try {
     co_await connection->run();
   } catch (...) {
     connection->cut();  // an empty heap, or a bug of ours: it costs this connection
   }
-  connection.reset();
-  finish_stop(*shared->core);
+}
+
+awaitable<void> serve_http2(std::shared_ptr<Http2Connection> connection, std::string first) {
+  try {
+    co_await connection->run(std::move(first));
+  } catch (...) {
+    connection->cut();
+  }
+}
+
+// What a connection is made of, until somebody speaks on it.
+struct Arrival {
+  std::shared_ptr<ServerCore> core;
+  std::shared_ptr<Seat> seat;
+  Peer peer;
+};
+
+awaitable<void> serve_either(Arrival arrival, std::unique_ptr<Opening> opening) {
+  const Dialect dialect = co_await opening->wait();
+  if (dialect == Dialect::None) co_return;
+  std::string first = opening->take_bytes();
+  // The next is there before the last one goes: a server that stops waits for both.
+  if (dialect == Dialect::Http2) {
+    auto connection = std::make_shared<Http2Connection>(arrival.core, arrival.seat,
+                                                        opening->take_socket(), arrival.peer);
+    opening.reset();
+    co_await serve_http2(std::move(connection), std::move(first));
+    co_return;
+  }
+  auto connection = std::make_unique<Connection>(arrival.core, arrival.seat, opening->take_socket(),
+                                                 arrival.peer, first);
+  opening.reset();
+  co_await serve_http1(std::move(connection));
+}
+
+void start(Arrival arrival, Socket socket) {
+  const asio::any_io_executor executor = arrival.core->executor;
+  if (arrival.core->limits.http2) {
+    auto opening = std::make_unique<Opening>(arrival.core, arrival.seat, std::move(socket));
+    asio::co_spawn(executor, serve_either(std::move(arrival), std::move(opening)), asio::detached);
+  } else {
+    auto connection = std::make_unique<Connection>(arrival.core, arrival.seat, std::move(socket),
+                                                   std::move(arrival.peer));
+    asio::co_spawn(executor, serve_http1(std::move(connection)), asio::detached);
+  }
+}
+
+awaitable<void> serve_tls(Arrival arrival, std::shared_ptr<TlsRelay> relay) {
+  auto plain = co_await relay->handshake();
+  if (!plain || arrival.core->stopping) co_return;
+  start(std::move(arrival), std::move(*plain));
+  co_await relay->run();
 }
 
 void refuse(ServerCore& core, int fd) {
-  ++core.counters.refused;
   std::string id;
   core.write_id(id);
   const Error error{Errc::Exhausted, "too many connections: try again later"};
@@ -99,11 +146,13 @@ void refuse(ServerCore& core, int fd) {
   (void)::recv(fd, scratch, sizeof scratch, MSG_DONTWAIT);
 }
 
-void take(const std::shared_ptr<Shared>& shared, UniqueFd fd, const sockaddr_storage& address) {
+void take(const std::shared_ptr<Shared>& shared, const std::shared_ptr<TlsFront>& tls, UniqueFd fd,
+          const sockaddr_storage& address) {
   Origin origin = origin_of(address);
   ServerCore& core = *shared->core;
   if (!core.has_room(origin.key)) {
-    refuse(core, fd.get());
+    ++core.counters.refused;
+    if (!tls) refuse(core, fd.get());
     return;
   }
   Socket socket(core.executor);
@@ -113,9 +162,14 @@ void take(const std::shared_ptr<Shared>& shared, UniqueFd fd, const sockaddr_sto
   if (ec) return;
   (void)fd.release();
   // Counted from here on, not from when its coroutine has its first turn.
-  auto connection =
-      std::make_unique<Connection>(shared->core, std::move(socket), std::move(origin));
-  asio::co_spawn(core.executor, serve(shared, std::move(connection)), asio::detached);
+  Arrival arrival{shared->core, std::make_shared<Seat>(shared->core, std::move(origin.key)),
+                  std::move(origin.peer)};
+  if (tls) {
+    auto relay = tls->relay(shared->core, arrival.seat, std::move(socket));
+    asio::co_spawn(core.executor, serve_tls(std::move(arrival), std::move(relay)), asio::detached);
+  } else {
+    start(std::move(arrival), std::move(socket));
+  }
   if (!shared->ticking) {
     shared->ticking = true;
     asio::co_spawn(core.executor, run_ticks(shared), asio::detached);
@@ -123,7 +177,8 @@ void take(const std::shared_ptr<Shared>& shared, UniqueFd fd, const sockaddr_sto
 }
 
 // True: wait for the next connection. False: no descriptor is free.
-bool accept_some(const std::shared_ptr<Shared>& shared, int listener) {
+bool accept_some(const std::shared_ptr<Shared>& shared, const std::shared_ptr<TlsFront>& tls,
+                 int listener) {
   for (int taken = 0; taken < kAcceptBurstMax; ++taken) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
@@ -135,19 +190,20 @@ bool accept_some(const std::shared_ptr<Shared>& shared, int listener) {
       if (reason == EINTR || reason == ECONNABORTED || reason == EPROTO) continue;
       return reason != EMFILE && reason != ENFILE && reason != ENOBUFS && reason != ENOMEM;
     }
-    take(shared, std::move(fd), address);
+    take(shared, tls, std::move(fd), address);
   }
   return true;
 }
 
-awaitable<void> accept_loop(std::shared_ptr<Shared> shared, Listener& listener) {
+awaitable<void> accept_loop(std::shared_ptr<Shared> shared, Listener& listener,
+                            std::shared_ptr<TlsFront> tls) {
   asio::steady_timer pause(shared->core->executor);
   while (!shared->core->stopping) {
     error_code ec;
     co_await listener.async_wait(Listener::wait_read,
                                  asio::redirect_error(asio::use_awaitable, ec));
     if (ec || shared->core->stopping) co_return;
-    if (accept_some(shared, listener.native_handle())) continue;
+    if (accept_some(shared, tls, listener.native_handle())) continue;
     pause.expires_after(kAcceptPause);
     co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, ec));
   }
@@ -161,14 +217,14 @@ class AsioServer final : public Server {
   ~AsioServer() override {
     shared_->core->done = nullptr;
     stop(nullptr);
-    for (Connection* connection : shared_->core->connections) connection->cut();
+    for (Served* connection : shared_->core->connections) connection->cut();
   }
   AsioServer(const AsioServer&) = delete;
   AsioServer& operator=(const AsioServer&) = delete;
   AsioServer(AsioServer&&) = delete;
   AsioServer& operator=(AsioServer&&) = delete;
 
-  Result<void> listen(UniqueFd socket) override;
+  Result<void> listen(UniqueFd socket, std::shared_ptr<TlsFront> tls) override;
   void stop(std::function<void()> done) override;
   [[nodiscard]] ServerCounters counters() const noexcept override {
     return shared_->core->counters;
@@ -178,7 +234,7 @@ class AsioServer final : public Server {
   std::shared_ptr<Shared> shared_;
 };
 
-Result<void> AsioServer::listen(UniqueFd socket) {
+Result<void> AsioServer::listen(UniqueFd socket, std::shared_ptr<TlsFront> tls) {
   int listening = 0;
   socklen_t size = sizeof listening;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0) {
@@ -201,7 +257,8 @@ Result<void> AsioServer::listen(UniqueFd socket) {
     return sys_failure("listen", ec.value());
   }
   (void)socket.release();
-  asio::co_spawn(shared_->core->executor, accept_loop(shared_, listener), asio::detached);
+  asio::co_spawn(shared_->core->executor, accept_loop(shared_, listener, std::move(tls)),
+                 asio::detached);
   return {};
 }
 
@@ -213,7 +270,7 @@ void AsioServer::stop(std::function<void()> done) {
     error_code ignored;
     (void)listener.close(ignored);
   }
-  for (Connection* connection : core.connections) {
+  for (Served* connection : core.connections) {
     if (again) {
       connection->cut();
     } else {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -19,7 +20,7 @@
 
 namespace caisson::http {
 
-class Connection;
+class Served;
 
 using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
                                                 boost::asio::any_io_executor>;
@@ -51,14 +52,59 @@ struct ServerCore {
   bool stopping = false;
   std::function<void()> done;  // of stop()
 
-  std::list<Connection*> connections;
+  std::list<Served*> connections;
   std::unordered_map<std::string, std::size_t> per_peer;
+
+  // Where HTTP/2 receives: its session takes all of it at once, so one place does for all.
+  std::string scratch;
 
   [[nodiscard]] bool has_room(const std::string& key) const;
   // 16 hex digits, different for 2^64 requests, and not telling how many there were.
   void write_id(std::string& out);
   [[nodiscard]] std::string error_body(unsigned status, const Error& error, std::string_view id);
 };
+
+// A connection as the limits count it, from the moment it is accepted until the last of those that
+// speak on it has gone.
+class Seat {
+ public:
+  Seat(std::shared_ptr<ServerCore> core, std::string key);
+  ~Seat();
+  Seat(const Seat&) = delete;
+  Seat& operator=(const Seat&) = delete;
+  Seat(Seat&&) = delete;
+  Seat& operator=(Seat&&) = delete;
+
+ private:
+  std::shared_ptr<ServerCore> core_;
+  std::string key_;
+};
+
+// What the server asks of whoever speaks on a connection. None of the three may end the object, as
+// the server is walking along its list.
+class Served {
+ public:
+  Served(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat);
+  virtual ~Served();
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  Served(Served&&) = delete;
+  Served& operator=(Served&&) = delete;
+
+  virtual void on_tick() = 0;  // a second has passed
+  virtual void on_stop() = 0;  // nothing new; what is under way may end
+  virtual void cut() = 0;      // now
+
+ protected:
+  std::shared_ptr<ServerCore> core_;
+  std::shared_ptr<Seat> seat_;
+
+ private:
+  std::list<Served*>::iterator place_;
+};
+
+// Calls stop()'s `done` when the last connection has gone.
+void finish_stop(ServerCore& core);
 
 // The id that belongs to the n-th request: a bijection, so no two are alike.
 [[nodiscard]] std::uint64_t scatter(std::uint64_t n) noexcept;
