@@ -154,11 +154,15 @@ class GuestChannel {
 
   // --- files. Paths are absolute inside.
   virtual awaitable<Result<FileEntry>> stat(GuestUser user, std::string path, bool follow) = 0;
+  // Where a path leads, as the entry's name: links and ".." are followed, and what is not there is
+  // taken by its words.
+  virtual awaitable<Result<FileEntry>> resolve(GuestUser user, std::string path) = 0;
   virtual awaitable<Result<Listing>> list(GuestUser user, std::string path, bool recursive) = 0;
   // Exactly `length` bytes, or Gone when the file turned out to be shorter; 0: to the end.
   virtual awaitable<Result<std::unique_ptr<GuestReader>>> read(GuestUser user, std::string path,
                                                                std::uint64_t offset,
-                                                               std::uint64_t length) = 0;
+                                                               std::uint64_t length,
+                                                               bool no_links = false) = 0;
   virtual awaitable<Result<std::unique_ptr<GuestWriter>>> write(GuestUser user, std::string path,
                                                                 WriteOptions options) = 0;
   virtual awaitable<Result<void>> make_folder(GuestUser user, std::string path, bool parents,

@@ -131,10 +131,11 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
   awaitable<Result<wire::ExitedBody>> wait(std::uint32_t process, milliseconds timeout) override;
   awaitable<Result<void>> forget(std::uint32_t process) override;
   awaitable<Result<FileEntry>> stat(GuestUser user, std::string path, bool follow) override;
+  awaitable<Result<FileEntry>> resolve(GuestUser user, std::string path) override;
   awaitable<Result<Listing>> list(GuestUser user, std::string path, bool recursive) override;
   awaitable<Result<std::unique_ptr<GuestReader>>> read(GuestUser user, std::string path,
-                                                       std::uint64_t offset,
-                                                       std::uint64_t length) override;
+                                                       std::uint64_t offset, std::uint64_t length,
+                                                       bool no_links) override;
   awaitable<Result<std::unique_ptr<GuestWriter>>> write(GuestUser user, std::string path,
                                                         WriteOptions options) override;
   awaitable<Result<void>> make_folder(GuestUser user, std::string path, bool parents,
@@ -176,6 +177,7 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
                                                                   const std::string& what);
   // The entries of an operation, after its input, up to the limits of a listing.
   awaitable<Result<Listing>> gather(OpOptions options, std::string input, std::string what);
+  awaitable<Result<FileEntry>> one_entry(OpOptions options, std::string what);
   awaitable<Result<Listing>> gather_into(EntrySink sink, OpOptions options, std::string input,
                                          std::string what);
   // A stream of an operation whose answer is bytes.

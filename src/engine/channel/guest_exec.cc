@@ -23,7 +23,8 @@ StartOptions start_options(ExecRequest& request) {
   options.flags = wire::kStartQuiet | wire::kStartAutoForget | wire::kStartAttach;
   if (!request.input.empty()) options.flags |= wire::kStartStdin;
   if (request.merge_error) options.flags |= wire::kStartMergeError;
-  if (!request.keep_background) options.flags |= wire::kStartKillTree;
+  if (!request.keep_background && !request.hold) options.flags |= wire::kStartKillTree;
+  if (request.hold) options.flags |= wire::kStartHold;
   options.mode = wire::Mode::Collect;
   options.timeout = request.timeout;
   options.grace = request.grace;

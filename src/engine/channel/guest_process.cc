@@ -10,8 +10,9 @@ namespace {
 
 using wire::Kind;
 
-constexpr std::uint32_t kStartFlagsAllowed =
-    wire::kStartPty | wire::kStartStdin | wire::kStartMergeError | wire::kStartKillTree;
+constexpr std::uint32_t kStartFlagsAllowed = wire::kStartPty | wire::kStartStdin |
+                                             wire::kStartMergeError | wire::kStartKillTree |
+                                             wire::kStartHold;
 constexpr std::uint32_t kProcessIdMax = 0x7fffffffU;
 
 GuestProcess process_of(const wire::ListEntryView& view) {

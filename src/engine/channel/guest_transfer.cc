@@ -232,11 +232,21 @@ awaitable<Result<wire::DoneBody>> GuestCore::simple(OpOptions options, std::stri
 }
 
 awaitable<Result<FileEntry>> GuestCore::stat(GuestUser user, std::string path, bool follow) {
+  std::string what = "stat " + path;
+  return one_entry(
+      make_op(OpKind::Stat, user, std::move(path), flag_if(!follow, wire::kOpNoFollow)),
+      std::move(what));
+}
+
+awaitable<Result<FileEntry>> GuestCore::resolve(GuestUser user, std::string path) {
+  std::string what = "resolve " + path;
+  return one_entry(make_op(OpKind::Resolve, user, std::move(path)), std::move(what));
+}
+
+awaitable<Result<FileEntry>> GuestCore::one_entry(OpOptions options, std::string what) {
   const auto self = shared_from_this();
-  const std::string what = "stat " + path;
   std::optional<FileEntry> entry;
-  auto call =
-      begin(make_op(OpKind::Stat, user, std::move(path), flag_if(!follow, wire::kOpNoFollow)));
+  auto call = begin(options);
   if (!call) co_return std::unexpected(call.error());
   (*call)->on_frame = [&entry](const Frame& frame) {
     wire::EntryView view{};
@@ -300,9 +310,11 @@ std::unique_ptr<GuestReader> GuestCore::reader_of(const CallPtr& call, std::stri
 
 awaitable<Result<std::unique_ptr<GuestReader>>> GuestCore::read(GuestUser user, std::string path,
                                                                 std::uint64_t offset,
-                                                                std::uint64_t length) {
+                                                                std::uint64_t length,
+                                                                bool no_links) {
   const std::string what = "read " + path;
-  OpOptions options = make_op(OpKind::Read, user, std::move(path));
+  OpOptions options =
+      make_op(OpKind::Read, user, std::move(path), flag_if(no_links, wire::kOpNoLinks));
   options.offset = offset;
   options.length = length;
   options.window_bytes = kTransferBytes;
@@ -315,7 +327,8 @@ awaitable<Result<std::unique_ptr<GuestWriter>>> GuestCore::write(GuestUser user,
                                                                  WriteOptions options) {
   const std::string what = "write " + path;
   const std::uint32_t flags =
-      flag_if(options.parents, wire::kOpParents) | flag_if(options.exclusive, wire::kOpExclusive);
+      flag_if(options.parents, wire::kOpParents) | flag_if(options.exclusive, wire::kOpExclusive) |
+      flag_if(options.append, wire::kOpAppend) | flag_if(options.no_links, wire::kOpNoLinks);
   OpOptions op = make_op(OpKind::Write, user, std::move(path), flags);
   op.mode = options.mode;
   if (options.bulk) {

@@ -433,11 +433,12 @@ class SocketChannel final : public LauncherChannel {
     co_return std::move(outcome->fds.front());
   }
 
-  awaitable<Result<GateSockets>> open_gate(std::string id,
-                                           std::vector<std::uint16_t> ports) override {
+  awaitable<Result<GateSockets>> open_gate(std::string id, std::vector<std::uint16_t> ports,
+                                           std::uint16_t proxy) override {
     auto writer = wire::begin(Request::OpenGate);
     writer.put_string(id);
     wire::write_ports(writer, ports);
+    writer.put(proxy);
     Outcome outcome = co_await ask(line_, Request::OpenGate, writer.take(), {});
     const auto shape = decode_words(outcome, wire::read_gate);
     if (!shape) co_return std::unexpected(shape.error());

@@ -54,9 +54,10 @@ class LauncherChannel {
   virtual awaitable<Result<std::vector<Living>>> living() = 0;
   // A TCP socket that belongs to the sandbox's network, not connected.
   virtual awaitable<Result<UniqueFd>> socket_inside(std::string id, int family) = 0;
-  // The sockets of the sandbox's way out, when launch() brought none.
-  virtual awaitable<Result<GateSockets>> open_gate(std::string id,
-                                                   std::vector<std::uint16_t> ports) = 0;
+  // The sockets of the sandbox's way out, when launch() brought none; `proxy` as in a request's
+  // gate_proxy.
+  virtual awaitable<Result<GateSockets>> open_gate(std::string id, std::vector<std::uint16_t> ports,
+                                                   std::uint16_t proxy) = 0;
 
   // --- file state (engine/layers.h). The store is made at the first of these calls.
   virtual awaitable<Result<PoolFacts>> pool() = 0;

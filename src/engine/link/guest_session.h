@@ -40,6 +40,7 @@ struct ExecRequest {
   std::string input;             // for stdin; without it stdin is the null device
   bool merge_error = false;      // stderr into stdout, in true order
   bool keep_background = false;  // else what the command leaves behind is killed with it
+  bool hold = false;             // until nobody has its output open; what closed it goes on
   milliseconds timeout{0};       // 0: none
   milliseconds grace{0};         // between SIGTERM and the kill
   std::uint32_t output_bytes_max = 1024 * 1024;  // kept of each stream: its head and its tail
@@ -85,6 +86,8 @@ struct WriteOptions {
   bool parents = false;
   bool exclusive = false;
   bool bulk = false;  // much will come: a channel gives it a way of its own where it can
+  bool append = false;
+  bool no_links = false;  // ELOOP when one is anywhere on the way
 };
 
 struct MoveOptions {

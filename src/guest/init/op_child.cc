@@ -301,6 +301,8 @@ void run_operation(const OpRequest& request) {
       op_find(channel, request);
     case OpKind::Grep:
       op_grep(channel, request);
+    case OpKind::Resolve:
+      op_resolve(channel, request);
   }
   channel.fail(EINVAL, Step::Request);
 }

@@ -71,6 +71,10 @@ void temporary_clear();
 // op_find.cc, op_grep.cc
 [[noreturn]] void op_find(OpChannel& channel, const OpRequest& request);
 [[noreturn]] void op_grep(OpChannel& channel, const OpRequest& request);
+// op_resolve.cc
+[[noreturn]] void op_resolve(OpChannel& channel, const OpRequest& request);
+// A folder as an O_PATH descriptor, or -errno; ELOOP when a link is on the way.
+int open_parent_without_links(const char* parent, bool create);
 
 // Like mkdir -p. 0, or -errno.
 long make_folders(const char* path, uint32_t mode);

@@ -81,10 +81,29 @@ void op_stat(OpChannel& channel, const OpRequest& request) {
   channel.done(0, 1);
 }
 
-void op_read(OpChannel& channel, const OpRequest& request) {
+namespace {
+
+int open_to_read(const OpRequest& request) {
   // Without O_NONBLOCK a fifo would wait for its writer.
-  const int fd = open(request.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) channel.fail(errno, Step::Resolve);
+  constexpr int kHow = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  if ((request.body.flags & wire::kOpNoLinks) == 0) {
+    const int fd = open(request.path, kHow);
+    return fd < 0 ? -errno : fd;
+  }
+  static char parent[wire::kPathMax + 1];
+  const char* name = split_path(request.path, parent);
+  if (name == nullptr) return -EISDIR;
+  const int folder = open_parent_without_links(parent, false);
+  if (folder < 0) return folder;
+  const int fd = openat(folder, name, kHow | O_NOFOLLOW);
+  return fd < 0 ? -errno : fd;
+}
+
+}  // namespace
+
+void op_read(OpChannel& channel, const OpRequest& request) {
+  const int fd = open_to_read(request);
+  if (fd < 0) channel.fail(-fd, Step::Resolve);
   if (on_proc(fd))
     channel.fail(EACCES, Step::Resolve, "a file of procfs; ask a command to read it");
   struct stat info{};

@@ -77,9 +77,38 @@ uint32_t judge_target(OpChannel& channel, const OpRequest& request, int folder, 
   const bool exists = fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
   if (exists && (request.body.flags & wire::kOpExclusive) != 0) channel.fail(EEXIST, Step::Resolve);
   if (exists && S_ISDIR(info.st_mode)) channel.fail(EISDIR, Step::Resolve);
+  if (exists && S_ISLNK(info.st_mode)) channel.fail(ELOOP, Step::Resolve);
   if (exists && !S_ISREG(info.st_mode)) channel.fail(EINVAL, Step::Resolve, "not a regular file");
   if (request.body.mode != 0) return request.body.mode;
   return exists ? info.st_mode & 07777U : kFileMode;
+}
+
+// The folder that the file is in, made where that is wanted.
+int open_folder(OpChannel& channel, const OpRequest& request, const char* parent) {
+  const bool parents = (request.body.flags & wire::kOpParents) != 0;
+  if ((request.body.flags & wire::kOpNoLinks) != 0) {
+    const int folder = open_parent_without_links(parent, parents);
+    if (folder < 0) channel.fail(-folder, Step::Resolve);
+    return folder;
+  }
+  if (parents) {
+    const long made = make_folders(parent, 0755);
+    if (made < 0) channel.fail(static_cast<int>(-made), Step::Resolve);
+  }
+  const int folder = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) channel.fail(errno, Step::Resolve);
+  return folder;
+}
+
+// In the file itself: what an append has written stays, whatever becomes of the rest.
+[[noreturn]] void append_input(OpChannel& channel, int folder, const char* name, uint32_t mode) {
+  const int fd =
+      openat(folder, name,
+             O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+  if (fd < 0) channel.fail(errno, Step::Resolve);
+  const uint64_t total = copy_input(channel, fd);
+  if (close(fd) != 0) channel.fail(errno, Step::Io);
+  channel.done(total, 1);
 }
 
 }  // namespace
@@ -88,17 +117,14 @@ void op_write(OpChannel& channel, const OpRequest& request) {
   static char path[wire::kPathMax + 1];
   static char parent[wire::kPathMax + 1];
   memcpy(path, request.path, strlen(request.path) + 1);
-  const long resolved = resolve_links(path);
+  const bool links = (request.body.flags & wire::kOpNoLinks) == 0;
+  const long resolved = links ? resolve_links(path) : 0;
   if (resolved < 0) channel.fail(static_cast<int>(-resolved), Step::Resolve);
   const char* name = split_path(path, parent);
   if (name == nullptr || path[strlen(path) - 1] == '/') channel.fail(EISDIR, Step::Resolve);
-  if ((request.body.flags & wire::kOpParents) != 0) {
-    const long made = make_folders(parent, 0755);
-    if (made < 0) channel.fail(static_cast<int>(-made), Step::Resolve);
-  }
-  const int folder = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) channel.fail(errno, Step::Resolve);
+  const int folder = open_folder(channel, request, parent);
   const uint32_t mode = judge_target(channel, request, folder, name);
+  if ((request.body.flags & wire::kOpAppend) != 0) append_input(channel, folder, name, mode);
 
   char temporary[40];
   if (!temporary_name(temporary)) channel.fail(EIO, Step::Io);

@@ -144,6 +144,8 @@ class ProcessTable {
 
   void finish(Process& process);
   void kill_tree(Process& process);
+  [[nodiscard]] static bool holds(const Process& process);
+  void end_held(Process& process);
   void release(Process& process);
   [[nodiscard]] bool alone(const Process& process) const;
   [[nodiscard]] uint64_t oom_kills() const;

@@ -34,7 +34,8 @@ uint64_t ProcessTable::oom_kills() const {
 // Whether no other tenant runs: a stray daemon can then only be this one's.
 bool ProcessTable::alone(const Process& process) const {
   for (uint32_t i = 0; i < used_; ++i) {
-    if (&processes_[i] != &process && processes_[i].life == Life::Running) return false;
+    const Life life = processes_[i].life;
+    if (&processes_[i] != &process && (life == Life::Running || life == Life::Reaped)) return false;
   }
   return true;
 }
@@ -65,6 +66,11 @@ void ProcessTable::kill_tree(Process& process) {
   poller_.add(groups_.events(process.group), EPOLLPRI, Source::Group, index_of(process));
 }
 
+// Whether its end waits for those who have its pipes.
+bool ProcessTable::holds(const Process& process) {
+  return (process.flags & wire::kStartHold) != 0 && !process.timed_out;
+}
+
 bool ProcessTable::on_reaped(int pid, int status, const rusage& usage) {
   Process* process = nullptr;
   for (uint32_t i = 0; i < used_ && process == nullptr; ++i) {
@@ -79,7 +85,7 @@ bool ProcessTable::on_reaped(int pid, int status, const rusage& usage) {
     return true;
   }
   process->life = Life::Reaped;
-  process->deadline_us = 0;
+  if (!holds(*process)) process->deadline_us = 0;
   wire::ExitedBody& exited = process->exited;
   exited.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   exited.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -136,9 +142,10 @@ void ProcessTable::after_reaping() {
 void ProcessTable::finish(Process& process) {
   if (process.life != Life::Reaped || process.awaits_group) return;
   for (const Output& out : process.out) {
-    if (!out.eof && out.ring.end() < out.drain_to) return;
+    if (!out.eof && (holds(process) || out.ring.end() < out.drain_to)) return;
   }
   process.life = Life::Ended;
+  process.deadline_us = 0;
   wire::ExitedBody& exited = process.exited;
   for (int which = 0; which < 2; ++which) {
     exited.end_offset[which] = process.out[which].ring.end();
@@ -164,6 +171,10 @@ void ProcessTable::on_deadlines(uint64_t now) {
     if (process.deadline_us == 0 || process.deadline_us > now) continue;
     const bool warned = process.timed_out;
     process.timed_out = true;
+    if (process.life == Life::Reaped) {
+      end_held(process);
+      continue;
+    }
     if (process.grace_ms != 0 && !warned) {
       process.deadline_us = now + process.grace_ms * uint64_t{1000};
       kill(-process.pid, SIGTERM);
@@ -173,6 +184,19 @@ void ProcessTable::on_deadlines(uint64_t now) {
     process.exited.flags |= wire::kExitTreeKilled;
     kill_tree(process);
   }
+}
+
+// The process has ended in time, and what it left behind held its output for too long. No warning:
+// the process that it would go to is gone.
+void ProcessTable::end_held(Process& process) {
+  process.deadline_us = 0;
+  process.exited.flags |= wire::kExitTimedOut | wire::kExitTreeKilled;
+  kill_tree(process);
+  if (process.group != GroupPool::kNone && groups_.populated(process.group)) return;
+  process.awaits_group = false;
+  set_drain_target(process, 0);
+  set_drain_target(process, 1);
+  finish(process);
 }
 
 // Gives everything back, or leaves a drain behind when somebody still holds a pipe.

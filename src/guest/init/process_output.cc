@@ -102,7 +102,7 @@ void ProcessTable::read_nothing(Process& process, int which, long got, int error
   Output& out = process.out[which];
   if (got < 0 && (error == EAGAIN || error == EINTR)) {
     // An empty terminal has nothing in flight either: reading flushes its queue first.
-    if (process.life == Life::Reaped) out.drain_to = out.ring.end();
+    if (process.life == Life::Reaped && !holds(process)) out.drain_to = out.ring.end();
     return;
   }
   close_output(process, which);  // end of file; EIO is how a terminal says it

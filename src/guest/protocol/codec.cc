@@ -6,9 +6,11 @@ namespace caisson::wire {
 namespace {
 
 constexpr uint32_t kStartFlagsAll = kStartPty | kStartStdin | kStartMergeError | kStartKillTree |
-                                    kStartAutoForget | kStartAttach | kStartQuiet | kStartSole;
+                                    kStartAutoForget | kStartAttach | kStartQuiet | kStartSole |
+                                    kStartHold;
 constexpr uint32_t kOpFlagsAll = kOpParents | kOpRecursive | kOpReplace | kOpNoFollow |
-                                 kOpExclusive | kOpSocket | kOpTell | kOpOpenUp;
+                                 kOpExclusive | kOpSocket | kOpTell | kOpOpenUp | kOpNoLinks |
+                                 kOpAppend;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
                                      kConfigOom | kConfigSingleId | kConfigRaiseOomScore |
                                      kConfigBase;
@@ -30,6 +32,9 @@ bool absolute_path(Bytes path) {
 bool flags_fit(OpKind op, uint32_t flags) {
   if ((flags & kOpSocket) != 0 && op != OpKind::Write) return false;
   if ((flags & kOpTell) != 0 && op != OpKind::TarIn) return false;
+  if ((flags & kOpNoLinks) != 0 && op != OpKind::Read && op != OpKind::Write) return false;
+  if ((flags & kOpAppend) != 0 && (op != OpKind::Write || (flags & kOpExclusive) != 0))
+    return false;
   const bool opens = op == OpKind::TarIn || op == OpKind::List || op == OpKind::Pack;
   return (flags & kOpOpenUp) == 0 || opens;
 }
@@ -146,6 +151,8 @@ Check parse_start(Bytes payload, StartView& out) {
   if (!reader.take(out.body)) return Check::Malformed;
   const StartBody& body = out.body;
   if ((body.flags & ~kStartFlagsAll) != 0 || body.reserved != 0) return Check::Malformed;
+  if ((body.flags & kStartHold) != 0 && (body.flags & (kStartKillTree | kStartPty)) != 0)
+    return Check::Malformed;
   if (body.mode > static_cast<uint32_t>(Mode::Collect)) return Check::Malformed;
   if (body.uid == kNoId || body.gid == kNoId || body.argc == 0) return Check::Malformed;
   if (body.argc > kArgsMax || body.envc > kArgsMax || body.group_count > kGroupsMax)
@@ -170,7 +177,7 @@ Check parse_op(Bytes payload, OpView& out) {
   if (!reader.take(out.body)) return Check::Malformed;
   const OpBody& body = out.body;
   if (body.op < static_cast<uint32_t>(OpKind::Stat) ||
-      body.op > static_cast<uint32_t>(OpKind::Grep)) {
+      body.op > static_cast<uint32_t>(OpKind::Resolve)) {
     return Check::Malformed;
   }
   if ((body.flags & ~kOpFlagsAll) != 0 || body.uid == kNoId || body.gid == kNoId)

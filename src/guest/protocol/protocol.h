@@ -58,7 +58,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 constexpr int kFdControl = 3;
 constexpr int kFdStream = 4;
@@ -175,6 +175,9 @@ enum StartFlags : uint32_t {
   // The only process of its sandbox: it gets no group of its own. Whoever sees kExitTreeKilled ends
   // the sandbox, whose group leaves nobody out.
   kStartSole = 1U << 7,
+  // Exited is sent when nobody holds stdout or stderr any more, not only when the process has
+  // ended; its deadline holds until then. Not with kStartKillTree or kStartPty.
+  kStartHold = 1U << 8,
 };
 
 struct StartBody {
@@ -284,6 +287,8 @@ enum class OpKind : uint32_t {
   Grep,    // host sends a pattern, a pattern for file names (may be empty) and the names to prune,
            // likewise; Match… (at most `length`), then Done, whose count is 1 when there were more
            // and whose bytes is the number of files that could not be read
+  Resolve,  // Entry whose name is where path leads: every link and ".." followed, and from the first
+            // name on that is not there taken by its words; then Done
 };
 
 constexpr uint32_t kNamesBytesMax = 8 * 1024 * 1024;  // that a host may send to Pack
@@ -301,6 +306,8 @@ enum OpFlags : uint32_t {
   // TarIn, List, Pack: a file or folder that its owner, the guest's user, has closed to himself is
   // opened: a folder for good, a file while it is read.
   kOpOpenUp = 1U << 7,
+  kOpNoLinks = 1U << 8,  // Read, Write: ELOOP when a link is anywhere on the way
+  kOpAppend = 1U << 9,   // Write: to the end of the file that is there; not in one step
 };
 
 // Done inside, in a child with the guest user's ids, the guest's Landlock rules and no capability.
