@@ -234,8 +234,8 @@ class FakeLauncher final : public engine::LauncherChannel {
     // The test's own network stands for the sandbox's.
     co_return UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   }
-  awaitable<Result<engine::GateSockets>> open_gate(std::string,
-                                                   std::vector<std::uint16_t>) override {
+  awaitable<Result<engine::GateSockets>> open_gate(std::string, std::vector<std::uint16_t>,
+                                                   std::uint16_t) override {
     co_return failure(Errc::Unsupported, "no way out in a test without a kernel");
   }
   awaitable<Result<void>> stop_launcher() override {

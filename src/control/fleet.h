@@ -129,7 +129,7 @@ struct SandboxView {
 
 // ------------------------------------------------------------------------------------ commands
 
-using OutputSink = std::function<awaitable<Result<void>>(std::string_view bytes)>;
+using OutputSink = std::function<awaitable<Result<void>>(bool error, std::string_view bytes)>;
 
 struct ExecWish {
   std::vector<std::string> argv;       // or
@@ -142,8 +142,10 @@ struct ExecWish {
   bool merge_error = false;
   engine::AdmitOutput admit{};   // counts what is collected, as it comes
   bool keep_background = false;  // what the command leaves behind goes on
-  // Instead of collecting: all of standard output (and, merged, of standard error) as it comes. An
-  // error ends the command. `output_bytes_max` says nothing then.
+  // The same, and the call waits for whoever of it has standard output or error still open.
+  bool hold = false;
+  // Instead of collecting: standard output and standard error (`error`) as they come. An error ends
+  // the command. `output_bytes_max` says nothing then.
   OutputSink sink{};
 };
 
@@ -338,12 +340,22 @@ class Fleet {
                                                               std::string path, bool recursive) = 0;
   virtual awaitable<Result<Download>> read_file(const Caller& caller, std::string id,
                                                 std::string path, std::optional<Range> range) = 0;
+  // Where a path leads inside, links and ".." followed; what is not there is taken by its words. A
+  // relative one is relative to the workspace.
+  virtual awaitable<Result<std::string>> resolve_path(const Caller& caller, std::string id,
+                                                      std::string path) = 0;
+  // A regular file at a path that is resolved already: a link on the way is sys_errno ELOOP.
+  virtual awaitable<Result<std::unique_ptr<ByteReader>>> read_resolved(const Caller& caller,
+                                                                       std::string id,
+                                                                       std::string path) = 0;
   struct WriteWish {
     std::uint32_t mode = 0;
     bool parents = true;
     bool exclusive = false;
     bool bulk = false;                    // much will come
     std::optional<std::string> if_match;  // an etag, or "*"
+    bool append = false;  // to the file itself: what is written stays, whatever becomes of the rest
+    bool resolved = false;  // the path has no links: one on the way is sys_errno ELOOP
   };
   virtual awaitable<Result<std::unique_ptr<ByteWriter>>> write_file(const Caller& caller,
                                                                     std::string id,

@@ -58,7 +58,9 @@ engine::StartOptions options_of(engine::ExecRequest request) {
   options.timeout = request.timeout;
   options.grace = request.grace;
   options.flags = (request.merge_error ? wire::kStartMergeError : 0U) |
-                  (request.keep_background ? 0U : wire::kStartKillTree);
+                  (request.hold              ? wire::kStartHold
+                   : request.keep_background ? 0U
+                                             : wire::kStartKillTree);
   return options;
 }
 
@@ -80,8 +82,8 @@ awaitable<Result<ExecOutcome>> FleetImpl::run_aloud(std::shared_ptr<engine::Gues
     auto item = co_await (*output)->next();
     if (!item) co_return std::unexpected(item.error());
     if (const auto* data = std::get_if<engine::GuestData>(&*item)) {
-      outcome.out_lost += data->lost;
-      const auto taken = co_await sink(data->bytes);
+      (data->error ? outcome.err_lost : outcome.out_lost) += data->lost;
+      const auto taken = co_await sink(data->error, data->bytes);
       if (!taken) co_return std::unexpected(taken.error());
       continue;
     }

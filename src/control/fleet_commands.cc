@@ -102,8 +102,8 @@ Result<milliseconds> FleetImpl::exec_timeout(const ExecWish& wish, std::string_v
   return milliseconds(static_cast<std::int64_t>(std::ceil(value * 1000)));
 }
 
-Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, ExecWish wish,
-                                                    std::string_view prefix) const {
+Result<engine::ExecRequest> FleetImpl::exec_request(Sandbox& sandbox, ExecWish wish,
+                                                    std::string_view prefix) {
   if (wish.output_bytes_max < kOutputBytesMin || wish.output_bytes_max > kOutputBytesMax) {
     const std::string name = field(prefix, "output_bytes_max");
     return bad_field(name, fmt::format("{} is {}: want {} to {}", name, wish.output_bytes_max,
@@ -115,10 +115,7 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
                     ? TRY(guest_path(*wish.workdir, sandbox.kept.workdir, field(prefix, "workdir")))
                     : sandbox.kept.workdir;
   request.env = sandbox.kept.environment;
-  if (!sandbox.kept.network.empty()) {
-    const std::string token = sandbox.kept.token ? TRY(proxy_token(sandbox)) : "";
-    set_variables(request.env, way_out_environment(token));
-  }
+  set_variables(request.env, TRY(way_out_variables(sandbox)));
   if (sandbox.kept.models) set_variables(request.env, model_environment(options_.models));
   if (sandbox.kept.authority) set_variables(request.env, trust_environment());
   if (wish.workdir) set_variables(request.env, {"PWD=" + request.cwd});
@@ -127,6 +124,7 @@ Result<engine::ExecRequest> FleetImpl::exec_request(const Sandbox& sandbox, Exec
   request.input = std::move(wish.input);
   request.merge_error = wish.merge_error;
   request.keep_background = wish.keep_background;
+  request.hold = wish.hold;
   request.output_bytes_max = wish.output_bytes_max;
   request.admit = std::move(wish.admit);
   return request;

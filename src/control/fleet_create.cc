@@ -165,6 +165,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.network = std::move(plan.spec.egress);
   kept.models = plan.models;
   kept.token = plan.token;
+  kept.proxy = std::move(plan.proxy);
   kept.budget.max_tokens = plan.budget.max_tokens;
   if (plan.budget.max_cost_usd)
     kept.budget.max_cost_nano_usd = egress::nano_usd(*plan.budget.max_cost_usd);
@@ -199,7 +200,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
     if (!restored) co_return std::unexpected(restored.error());
     authority = again->authority;
   } else {
-    authority = make_authority(plan.name, plan.spec.egress, kept);
+    authority = make_authority(plan, kept);
   }
   if (!authority) co_return std::unexpected(authority.error());
   if (kept) plan.spec.request.trust = kept->certificate;
@@ -227,7 +228,8 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   auto guest =
       co_await engine::GuestChannel::open(executor_, std::move(reply->stream), reply->nonce);
   Result<void> made;
-  if (planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));
+  made = give_token(*sandbox);
+  if (made && planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));
   if (made && guest) {
     sandbox->guest = *guest;
     if (make_workdir) made = co_await make_image_workdir(*sandbox);

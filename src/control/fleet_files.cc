@@ -89,6 +89,14 @@ class Watch final : public WatchStream {
   std::unique_ptr<engine::GuestWatch> guest_;
 };
 
+// What resolve_path() gave: any name that the guest's kernel knows, and no way up.
+Result<std::string> check_resolved(const std::string& path) {
+  const bool plain = path.starts_with('/') && path.find('\0') == std::string::npos &&
+                     (path + "/").find("/../") == std::string::npos;
+  if (plain) return path;
+  return bad_field("path", "path: is not resolved");
+}
+
 struct Piece {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -177,6 +185,34 @@ awaitable<Result<Download>> FleetImpl::read_file(const Caller& caller, std::stri
   co_return out;
 }
 
+awaitable<Result<std::string>> FleetImpl::resolve_path(const Caller& caller, std::string id,
+                                                       std::string path) {
+  auto found = running(caller, id);
+  if (!found) co_return std::unexpected(found.error());
+  const Use sandbox(*found);
+  if (path.find('\0') != std::string::npos) co_return bad_field("path", "path: holds a NUL");
+  if (!path.starts_with('/')) path = std::string(kWorkspace) + "/" + path;
+  auto entry = explained(*this, *sandbox,
+                         co_await sandbox->guest->resolve(sandbox->user(), std::move(path)));
+  if (!entry) co_return std::unexpected(entry.error());
+  co_return std::move(entry->name);
+}
+
+awaitable<Result<std::unique_ptr<ByteReader>>> FleetImpl::read_resolved(const Caller& caller,
+                                                                        std::string id,
+                                                                        std::string path) {
+  auto found = running(caller, id);
+  if (!found) co_return std::unexpected(found.error());
+  const Use sandbox(*found);
+  auto absolute = check_resolved(path);
+  if (!absolute) co_return std::unexpected(absolute.error());
+  auto opened =
+      explained(*this, *sandbox,
+                co_await sandbox->guest->read(sandbox->user(), *absolute, 0, 0, /*no_links=*/true));
+  if (!opened) co_return std::unexpected(opened.error());
+  co_return std::make_unique<Reader>(*this, sandbox.ptr(), *std::move(opened));
+}
+
 awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Caller& caller,
                                                                      std::string id,
                                                                      std::string path,
@@ -192,7 +228,7 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Calle
   if (!works) co_return refuse(works.error());
   if (const auto up = co_await before_change(sandbox.ptr()); !up)
     co_return co_await settle(audit, refuse(up.error()));
-  auto absolute = guest_path(path, kWorkspace, "path");
+  auto absolute = wish.resolved ? check_resolved(path) : guest_path(path, kWorkspace, "path");
   if (!absolute) co_return co_await settle(audit, refuse(absolute.error()));
   if (wish.mode > 07777)
     co_return co_await settle(
@@ -206,7 +242,12 @@ awaitable<Result<std::unique_ptr<ByteWriter>>> FleetImpl::write_file(const Calle
           audit,
           refuse(Error{Errc::Busy, "if_match: the file is another one by now", 0, "if_match"}));
   }
-  const engine::WriteOptions options{wish.mode, wish.parents, wish.exclusive, wish.bulk};
+  const engine::WriteOptions options{.mode = wish.mode,
+                                     .parents = wish.parents,
+                                     .exclusive = wish.exclusive,
+                                     .bulk = wish.bulk,
+                                     .append = wish.append,
+                                     .no_links = wish.resolved};
   auto writer = explained(*this, *sandbox,
                           co_await sandbox->guest->write(sandbox->user(), *absolute, options));
   if (!writer) co_return co_await settle(audit, refuse(writer.error()));

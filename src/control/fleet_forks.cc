@@ -41,6 +41,7 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   plan.idle_seconds = kept.idle_seconds;
   plan.models = kept.models;
   plan.token = kept.token;
+  plan.proxy = kept.proxy;
   plan.budget.max_tokens = kept.budget.max_tokens;
   if (kept.budget.max_cost_nano_usd)
     plan.budget.max_cost_usd = static_cast<double>(*kept.budget.max_cost_nano_usd) / 1e9;
@@ -56,10 +57,14 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   plan.base.parent = kept.parent;
   plan.base.head = kept.head;
   plan.spec.egress = kept.network;
-  plan.spec.gateway = kept.models && !options_.models.empty();
+  // What its parent could be allowed later, it can, too.
+  plan.authority_for_every_name =
+      kept.authority && kept.authority->domains == std::vector{std::string(policy::kEveryName)};
+  plan.spec.gateway = (kept.models && !options_.models.empty()) || kept.proxy.place;
   engine::LaunchRequest& request = plan.spec.request;
   request.limits = sandbox.limits;
   request.stack = kept.stack;
+  if (kept.proxy.place) request.gate_proxy = kept.proxy.place->port;
   request.storage = kept.storage;
   request.root = kept.root;
   request.uid = kept.uid;

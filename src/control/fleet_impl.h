@@ -5,7 +5,8 @@
 //   fleet_life.cc      get, list, destroy, pause, resume, limits, usage, ports
 //   fleet_network.cc   the way out: its gate, its rows, a change of rules, http_request
 //   fleet_secrets.cc   secrets that rules name, and the authority of a sandbox whose TLS we end
-//   fleet_models.cc    language models: budgets and their end; the proxy's token
+//   fleet_models.cc    language models: budgets and their end
+//   fleet_proxy.cc     how programs are shown the proxy, and the token by which it knows them
 //   fleet_commands.cc  exec and processes
 //   fleet_aloud.cc     exec whose output goes on as it comes
 //   fleet_files.cc     files, archives, watches
@@ -148,6 +149,10 @@ class FleetImpl final : public RunningFleet {
                                                       std::string path, bool recursive) override;
   awaitable<Result<Download>> read_file(const Caller& caller, std::string id, std::string path,
                                         std::optional<Range> range) override;
+  awaitable<Result<std::string>> resolve_path(const Caller& caller, std::string id,
+                                              std::string path) override;
+  awaitable<Result<std::unique_ptr<ByteReader>>> read_resolved(const Caller& caller, std::string id,
+                                                               std::string path) override;
   awaitable<Result<std::unique_ptr<ByteWriter>>> write_file(const Caller& caller, std::string id,
                                                             std::string path,
                                                             WriteWish wish) override;
@@ -313,8 +318,8 @@ class FleetImpl final : public RunningFleet {
   // fleet_commands.cc
   [[nodiscard]] store::AuditEvent about(const Caller& caller, const Sandbox& sandbox,
                                         std::string action, std::uint32_t process) const;
-  [[nodiscard]] Result<engine::ExecRequest> exec_request(const Sandbox& sandbox, ExecWish wish,
-                                                         std::string_view prefix) const;
+  [[nodiscard]] Result<engine::ExecRequest> exec_request(Sandbox& sandbox, ExecWish wish,
+                                                         std::string_view prefix);
   [[nodiscard]] Result<milliseconds> exec_timeout(const ExecWish& wish,
                                                   std::string_view prefix) const;
   [[nodiscard]] Result<void> may_run(const Sandbox& sandbox, std::string_view text) const;
@@ -363,9 +368,10 @@ class FleetImpl final : public RunningFleet {
 
   // fleet_secrets.cc
   [[nodiscard]] Result<Vault*> vault() const;
-  // For rules that look into TLS; none for others. What of it is kept is in `kept`.
+  // For a plan that wants one or whose rules look into TLS; none for others. What of it is kept is
+  // in `kept`.
   [[nodiscard]] Result<std::shared_ptr<egress::Authority>> make_authority(
-      const std::string& name, const EgressRules& rules, std::optional<KeptAuthority>& kept) const;
+      const SandboxPlan& plan, std::optional<KeptAuthority>& kept) const;
   [[nodiscard]] Result<void> restore_authority(Sandbox& sandbox) const;
 
   // fleet_models.cc
@@ -379,8 +385,16 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] std::shared_ptr<egress::Gateway> gateway_of(const SandboxPtr& sandbox);
   void model_called(Sandbox& sandbox, const egress::LlmCall& call);
   void budget_exceeded(const SandboxPtr& sandbox);
-  [[nodiscard]] Result<std::string> proxy_token(const Sandbox& sandbox) const;
-  [[nodiscard]] egress::Identify identify_for(const Sandbox& sandbox) const;
+
+  // fleet_proxy.cc
+  [[nodiscard]] Result<std::vector<std::string>> way_out_variables(Sandbox& sandbox);
+  [[nodiscard]] Result<std::string> proxy_token(Sandbox& sandbox);
+  [[nodiscard]] Result<std::string> fresh_token(Sandbox& sandbox);
+  // For a sandbox whose token has words of its own: the first one, before it has a record.
+  [[nodiscard]] Result<void> give_token(Sandbox& sandbox);
+  void keep_token_home(Sandbox& sandbox, const std::string& digest);
+  [[nodiscard]] egress::Identify identify_for(const SandboxPtr& sandbox) const;
+  [[nodiscard]] std::shared_ptr<egress::Gate> gate_of_token(std::string_view field) const;
 
   // fleet_images.cc
   [[nodiscard]] Result<void> images_here() const;
@@ -491,6 +505,8 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] std::vector<std::string> users_of(std::string_view tenant,
                                                   std::string_view volume) const;
   [[nodiscard]] Result<void> mount_volumes(const std::string& tenant, SandboxPlan& plan) const;
+  // In a row about file state: what of the sandbox is not part of it.
+  static void tell_volumes(const Sandbox& sandbox, Audited& audit);
   // From the plan on until the sandbox is seen, nobody removes what it will have.
   [[nodiscard]] LayerWorks::Hold hold_volumes(const std::string& tenant,
                                               const SandboxPlan& plan) const;
@@ -555,6 +571,9 @@ class FleetImpl final : public RunningFleet {
   RowBudget budget_;
   std::map<std::string, std::shared_ptr<egress::Budget>> tenant_budgets_;
   std::shared_ptr<HostProxy> host_proxy_;
+  // Whose each token is that has words of its own, by its digest.
+  std::map<std::string, std::weak_ptr<Sandbox>, std::less<>> token_homes_;
+  std::size_t token_homes_sweep_ = kTokenHomesSweepMin;
   std::shared_ptr<egress::Resolver> resolver_;  // of all gates, and of pulls
   bool store_failed_ = false;
   std::uint64_t unwritten_told_ = 0;  // of the store's rows that could not be written

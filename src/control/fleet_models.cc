@@ -1,5 +1,4 @@
 // Language models: what each sandbox may spend, what it has spent, and what happens at the limit.
-// And the token by which programs of the proxy dialect show whose they are.
 #include <fmt/format.h>
 
 #include <boost/asio/post.hpp>
@@ -10,7 +9,6 @@
 
 #include "control/fleet_impl.h"
 #include "control/text.h"
-#include "egress/credentials/jwt.h"
 
 namespace caisson::control {
 namespace {
@@ -26,15 +24,6 @@ egress::BudgetLimits limits_of(const KeptBudget& kept) {
 
 std::string_view to_string(egress::Provider provider) {
   return provider == egress::Provider::OpenAi ? "openai" : "anthropic";
-}
-
-std::optional<egress::ProxyClaims> claims_of(Vault& keeper, std::string_view field) {
-  const auto token = egress::token_of(field);
-  const auto key = keeper.token_key();
-  if (!token || !key) return std::nullopt;
-  auto claims = egress::verify_token(**key, *token, std::chrono::system_clock::now());
-  if (!claims) return std::nullopt;
-  return std::move(*claims);
 }
 
 }  // namespace
@@ -203,52 +192,6 @@ awaitable<Result<UsageView>> FleetImpl::record_usage(const Caller& caller, std::
   auto view = co_await usage(caller, std::move(id));
   if (sandbox->budget->passed()) budget_exceeded(sandbox);
   co_return view;
-}
-
-// ----------------------------------------------------------------------------------------------
-// the proxy's token
-
-Result<std::string> FleetImpl::proxy_token(const Sandbox& sandbox) const {
-  Vault* keeper = TRY(vault());
-  const egress::Secret* key = TRY(keeper->token_key());
-  egress::ProxyClaims claims;
-  claims.session_id = sandbox.id;
-  claims.tenant_id = sandbox.tenant;
-  for (const policy::NetworkEgressRule& rule : sandbox.kept.network)
-    claims.allowed_hosts.push_back(rule.domain);
-  const auto end = std::chrono::system_clock::now() + egress::kTokenLife;
-  claims.expires = std::chrono::duration_cast<std::chrono::seconds>(end.time_since_epoch()).count();
-  return egress::mint_token(*key, claims);
-}
-
-// The listener says whose connection it is; the token must say the same. It is worth nothing
-// elsewhere, and nothing when the sandbox is gone, because then nobody listens.
-egress::Identify FleetImpl::identify_for(const Sandbox& sandbox) const {
-  if (!sandbox.kept.token) return {};
-  if (!options_.vault) return [](std::string_view) { return egress::Identity::Unknown; };
-  return [id = sandbox.id, keeper = options_.vault](std::string_view field) -> egress::Identified {
-    const auto claims = claims_of(*keeper, field);
-    if (!claims) return egress::Identity::Unknown;
-    if (claims->session_id != id) return egress::Identity::Other;
-    egress::Identified who(egress::Identity::Confirmed);
-    who.within = std::make_shared<const EgressRules>(egress::rules_of_hosts(claims->allowed_hosts));
-    return who;
-  };
-}
-
-Result<std::uint16_t> FleetImpl::serve_host_port(const std::string& host, std::uint16_t port) {
-  auto find = [fleet = alive()](std::string_view field) -> std::shared_ptr<egress::Gate> {
-    const auto self = fleet.lock();
-    if (!self || !(*self)->options_.vault) return nullptr;
-    const auto claims = claims_of(*(*self)->options_.vault, field);
-    if (!claims) return nullptr;
-    const auto at = (*self)->living_.find(claims->session_id);
-    // One that asks for no token on its own listener would ask for none here, either.
-    if (at == (*self)->living_.end() || !at->second->kept.token) return nullptr;
-    return at->second->gate;
-  };
-  host_proxy_ = TRY(HostProxy::open(executor_, host, port, std::move(find)));
-  return host_proxy_->port();
 }
 
 }  // namespace caisson::control

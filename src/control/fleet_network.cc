@@ -37,6 +37,10 @@ bool let_through(const egress::Verdict& verdict) {
   return verdict.outcome != egress::Outcome::Deny;
 }
 
+std::uint16_t extra_proxy_port(const Sandbox& sandbox) {
+  return sandbox.kept.proxy.place ? sandbox.kept.proxy.place->port : 0;
+}
+
 void put_details(json::object& out, const egress::Passage& passage) {
   out["way"] = egress::to_string(passage.way);
   out["reason"] = egress::to_string(passage.verdict.reason);
@@ -63,6 +67,7 @@ Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets
   inside.listeners = std::move(sockets.listeners);
   inside.resolver = std::move(sockets.resolver);
   if (sockets.steering) inside.held.push_back(std::move(sockets.steering));
+  for (const KeptToken& one : sandbox->kept.proxy_tokens) keep_token_home(*sandbox, one.digest);
   egress::GateOptions options;
   options.sandbox = sandbox->id;
   options.rules = TRY(egress::Rules::compile(sandbox->kept.network));
@@ -71,7 +76,12 @@ Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets
   options.trust_store = options_.trust_store;
   options.authority = sandbox->authority;
   options.gateway = gateway_of(sandbox);
-  options.identify = identify_for(*sandbox);
+  options.identify = identify_for(sandbox);
+  if (const auto& place = sandbox->kept.proxy.place) {
+    options.proxy.port = place->port;
+    // An address is found without a resolver.
+    if (const auto name = egress::HostName::parse(place->host)) options.proxy.name = *name;
+  }
   if (const std::shared_ptr<Vault> vault = options_.vault)
     options.secrets = [vault](std::string_view name) { return vault->find(name); };
   sandbox->gate = TRY(egress::Gate::open(executor_, std::move(inside), std::move(options)));
@@ -82,9 +92,9 @@ Result<void> FleetImpl::open_gate(const SandboxPtr& sandbox, engine::GateSockets
 awaitable<Result<void>> FleetImpl::reopen_gate(SandboxPtr sandbox) {
   auto trusted = restore_authority(*sandbox);
   if (!trusted) co_return std::unexpected(trusted.error().within("the way out"));
-  if (sandbox->kept.network.empty() && !sandbox->kept.models) co_return Result<void>();
-  auto sockets =
-      co_await launcher_->open_gate(sandbox->id, engine::gate_ports(sandbox->kept.network));
+  if (!sandbox->kept.has_gate()) co_return Result<void>();
+  auto sockets = co_await launcher_->open_gate(
+      sandbox->id, engine::gate_ports(sandbox->kept.network), extra_proxy_port(*sandbox));
   if (!sockets) co_return std::unexpected(sockets.error().within("the way out"));
   co_return open_gate(sandbox, std::move(*sockets));
 }
@@ -188,6 +198,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_network(const Caller& caller, std:
                 "network.token"};
     co_return co_await settle(audit, refuse(fixed));
   }
+  if (const auto same = check_proxy_kept(wish, sandbox->kept.proxy); !same)
+    co_return co_await settle(audit, refuse(same.error()));
   auto rules = rules_of(wish, caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller);
   if (!rules) co_return co_await settle(audit, refuse(rules.error()));
   // Of one that is stopped they are the rules of its next start, which must not happen meanwhile.
@@ -247,7 +259,8 @@ awaitable<Result<void>> FleetImpl::change_network(SandboxPtr sandbox, EgressRule
   engine::GateSockets sockets;
   const bool stopped = sandbox->state == State::Stopped;
   if (!rules.empty() && !sandbox->gate && !stopped) {
-    auto opened = co_await launcher_->open_gate(sandbox->id, engine::gate_ports(rules));
+    auto opened = co_await launcher_->open_gate(sandbox->id, engine::gate_ports(rules),
+                                                extra_proxy_port(*sandbox));
     if (!opened) co_return std::unexpected(opened.error());
     sockets = std::move(*opened);
   }
@@ -266,7 +279,7 @@ awaitable<Result<void>> FleetImpl::change_network(SandboxPtr sandbox, EgressRule
   }
   if (sandbox->state == State::Ended) co_return std::unexpected(explain(*sandbox, Error{}));
   if (stopped) co_return Result<void>();
-  if (sandbox->kept.network.empty() && !sandbox->kept.models) {
+  if (!sandbox->kept.has_gate()) {
     close_gate(*sandbox);
   } else if (sandbox->gate) {
     sandbox->gate->replace_rules(*std::move(compiled));

@@ -36,7 +36,12 @@ class Reservation {
   std::string name_;
 };
 
-struct Sandbox {
+// Of the digests of tokens that are looked through for sandboxes that are gone.
+inline constexpr std::size_t kTokenHomesSweepMin = 64;
+// Given out for one sandbox and not expired: one in three hours, and each lives four.
+inline constexpr std::size_t kProxyTokensMax = 8;
+
+struct Sandbox : std::enable_shared_from_this<Sandbox> {
   std::string id;
   std::string tenant;
   std::string token;

@@ -35,15 +35,16 @@ awaitable<Result<void>> FleetImpl::remove_secret(const Caller& caller, std::stri
 }
 
 Result<std::shared_ptr<egress::Authority>> FleetImpl::make_authority(
-    const std::string& name, const EgressRules& rules, std::optional<KeptAuthority>& kept) const {
-  std::vector<std::string> domains = intercepted_domains(rules);
+    const SandboxPlan& plan, std::optional<KeptAuthority>& kept) const {
+  std::vector<std::string> domains = intercepted_domains(plan.spec.egress);
+  if (plan.authority_for_every_name) domains = {std::string(policy::kEveryName)};
   if (domains.empty()) return std::shared_ptr<egress::Authority>();
   Vault* keeper = TRY_IN("network.rules", vault());
   auto made = TRY_IN("network.rules",
-                     egress::Authority::make(name, domains, std::chrono::system_clock::now()));
+                     egress::Authority::make(plan.name, domains, std::chrono::system_clock::now()));
   const egress::Secret key = TRY(made.key());
   kept = KeptAuthority{made.certificate_pem(), TRY(keeper->seal(made.certificate_pem(), key)),
-                       std::move(domains)};
+                       made.domains()};
   return std::make_shared<egress::Authority>(std::move(made));
 }
 

@@ -235,6 +235,7 @@ awaitable<Result<SnapshotView>> FleetImpl::snapshot_now(Caller caller, SandboxPt
                                                         SnapshotWish wish) {
   const Use sandbox(std::move(kept));
   Audited audit(*this, row(caller, "snapshot.create", sandbox->id, wish.name));
+  tell_volumes(*sandbox, audit);
   const auto refuse = [](const Error& error) -> Result<SnapshotView> {
     return std::unexpected(error);
   };

@@ -69,6 +69,7 @@ awaitable<Result<UndoView>> FleetImpl::undo(const Caller& caller, std::string id
 awaitable<Result<UndoView>> FleetImpl::undo_now(Caller caller, SandboxPtr kept, UndoWish wish) {
   const Use sandbox(std::move(kept));
   Audited audit(*this, row(caller, "sandbox.undo", sandbox->id, wish.snapshot.value_or("")));
+  tell_volumes(*sandbox, audit);
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   Result<UndoView> result;

@@ -41,6 +41,13 @@ std::vector<std::string> FleetImpl::users_of(std::string_view tenant,
   return out;
 }
 
+void FleetImpl::tell_volumes(const Sandbox& sandbox, Audited& audit) {
+  if (sandbox.kept.volumes.empty()) return;
+  boost::json::array places;
+  for (const VolumeUse& use : sandbox.kept.volumes) places.emplace_back(use.at);
+  audit.detail["without_volumes"] = std::move(places);
+}
+
 Result<void> FleetImpl::mount_volumes(const std::string& tenant, SandboxPlan& plan) const {
   for (std::size_t i = 0; i < plan.volumes.size(); ++i) {
     const VolumeUse& use = plan.volumes[i];

@@ -143,6 +143,7 @@ Result<policy::NetworkEgressRule> read_rule(const json::value& value, const std:
   rule.granted_addresses = reader.texts("granted_addresses", policy::kGrantedAddressesPerRuleMax);
   rule.inject = reader.injections("inject");
   rule.inspect = reader.flag("inspect");
+  rule.otherwise = reader.flag("otherwise");
   TRY(reader.finish());
   if (rule.domain.empty()) return bad_field(field + ".domain", field + ".domain: is missing");
   return rule;
@@ -157,6 +158,7 @@ json::object to_json(const policy::NetworkEgressRule& rule) {
   if (rule.max_bytes != 0) out["max_bytes"] = rule.max_bytes;
   if (!rule.granted_addresses.empty()) out["granted_addresses"] = array_of(rule.granted_addresses);
   if (rule.inspect) out["inspect"] = true;
+  if (rule.otherwise) out["otherwise"] = true;
   if (rule.inject.empty()) return out;
   json::array inject;
   for (const policy::HeaderInjection& one : rule.inject) {
@@ -168,8 +170,12 @@ json::object to_json(const policy::NetworkEgressRule& rule) {
   return out;
 }
 
-Result<void> check_trust(const EgressRules& rules, Trust trust) {
-  if (trust == Trust::Operator) return {};
+// Who may spend a secret may still not hand it to whichever host a guest names; that is for those
+// who brought it themselves.
+Result<void> check_trust(const EgressRules& rules, const NetworkWish& wish, Trust trust) {
+  const auto is_own = [&wish](const policy::HeaderInjection& one) {
+    return std::ranges::find(wish.own_secrets, one.secret) != wish.own_secrets.end();
+  };
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const auto refuse = [&](std::string_view word) {
       const std::string field = fmt::format("network.rules[{}].{}", i, word);
@@ -178,8 +184,16 @@ Result<void> check_trust(const EgressRules& rules, Trust trust) {
           fmt::format("{}: needs a token of the scope 'admin', or a profile of the server", field),
           0, field});
     };
+    const bool own_only = std::ranges::all_of(rules[i].inject, is_own);
+    if (rules[i].every_name && !own_only) {
+      const std::string field = fmt::format("network.rules[{}].inject", i);
+      return bad_field(field, field +
+                                  ": a rule for every name, \"*\", cannot add a secret; name "
+                                  "the domains");
+    }
+    if (trust == Trust::Operator) continue;
     if (!rules[i].granted_addresses.empty()) return refuse("granted_addresses");
-    if (!rules[i].inject.empty()) return refuse("inject");
+    if (!own_only) return refuse("inject");
   }
   return {};
 }
@@ -220,8 +234,9 @@ Result<EgressRules> rules_of(const NetworkWish& wish, Trust trust) {
     return bad_field(field, field + ": the mode 'none' allows nothing; say 'allowlist'");
   }
   const std::string_view field = names ? "network.domain_allowlist" : "network.rules";
-  const EgressRules wanted = rules ? *wish.rules : allowlist(wish.domain_allowlist);
-  TRY(check_trust(wanted, trust));
+  EgressRules wanted = rules ? *wish.rules : allowlist(wish.domain_allowlist);
+  TRY(check_trust(wanted, wish, trust));
+  wanted.insert(wanted.begin(), wish.operators.begin(), wish.operators.end());
   const auto compiled = egress::Rules::compile(wanted);
   if (!compiled) {
     Error error = renamed(compiled.error(), field);

@@ -47,6 +47,36 @@ TEST(NetworkRules, WhatReachesInwardIsTheOperatorsWord) {
   EXPECT_EQ(field_of(secret, Trust::Caller), "network.rules[1].inject");
 }
 
+// Secrets that the caller himself told a door, under exactly these names; nothing else comes with
+// it.
+TEST(NetworkRules, ACallerSpendsHisOwnSecretsAndNoOthers) {
+  NetworkWish wish;
+  wish.rules = EgressRules{{"a.example", {}}, {"*", {}}};
+  wish.rules->at(0).inject = {{"X-Key", "mine-0", ""}};
+  wish.rules->at(1).every_name = true;
+  const auto refused = [&](Trust trust) {
+    const auto judged = rules_of(wish, trust);
+    return judged ? std::string() : judged.error().field;
+  };
+  EXPECT_EQ(refused(Trust::Caller), "network.rules[0].inject");
+  wish.own_secrets = {"mine-0"};
+  EXPECT_EQ(refused(Trust::Caller), "");
+  for (const char* other : {"mine-1", "mine-00", "mine-", "operators", ""}) {
+    wish.rules->at(0).inject = {{"X-Key", "mine-0", ""}, {"X-Other", other, ""}};
+    EXPECT_EQ(refused(Trust::Caller), "network.rules[0].inject") << other;
+  }
+  wish.rules->at(0).inject.clear();
+  wish.rules->at(0).granted_addresses = {"10.0.0.1"};
+  EXPECT_EQ(refused(Trust::Caller), "network.rules[0].granted_addresses");
+  wish.rules->at(0).granted_addresses.clear();
+  // To every host: his own only, whoever asks.
+  wish.rules->at(1).inject = {{"X-Key", "mine-0", ""}};
+  EXPECT_EQ(refused(Trust::Caller), "");
+  wish.rules->at(1).inject = {{"X-Key", "operators", ""}};
+  EXPECT_EQ(refused(Trust::Operator), "network.rules[1].inject");
+  EXPECT_EQ(rules_of(wish, Trust::Operator).error().code, Errc::InvalidArgument);
+}
+
 TEST(NetworkRules, ModeAndListsMustAgree) {
   NetworkWish wish;
   EXPECT_TRUE(rules_of(wish, Trust::Caller)->empty());
@@ -81,9 +111,10 @@ TEST(NetworkRules, EveryNameIsAWordOfOurOwnRulesAlone) {
   ASSERT_TRUE(rules) << rules.error().message;
   EXPECT_TRUE(policy::matches_name(rules->at(0), "anything.example"));
   EXPECT_EQ(read_rules(to_json(*rules), "network").value(), *rules);
-  wish.rules->at(0).inspect = true;
-  EXPECT_FALSE(rules_of(wish, Trust::Operator));
-  wish.rules->at(0).inspect = false;
+  wish.rules->at(0).inspect = wish.rules->at(0).otherwise = true;
+  const auto seen = rules_of(wish, Trust::Caller);
+  ASSERT_TRUE(seen) << seen.error().message;
+  EXPECT_EQ(read_rules(to_json(*seen), "network").value(), *seen);
   wish.rules->at(0).granted_addresses = {"10.0.0.1"};
   EXPECT_FALSE(rules_of(wish, Trust::Operator));
   NetworkWish list;

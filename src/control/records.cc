@@ -22,6 +22,55 @@ json::object budget_json(const KeptBudget& budget) {
   return out;
 }
 
+const json::object* inner(const json::object& object, std::string_view name) {
+  const json::value* at = object.if_contains(name);
+  return at != nullptr && at->is_object() ? &at->get_object() : nullptr;
+}
+
+// Only what is not as usual: older records have none of it.
+void add_proxy(const KeptSpec& spec, json::object& out) {
+  if (!spec.proxy.variables) out["no_proxy_variables"] = true;
+  if (spec.proxy.place)
+    out["proxy"] = {{"host", spec.proxy.place->host}, {"port", spec.proxy.place->port}};
+  if (!spec.proxy.words) return;
+  const TokenWords& said = *spec.proxy.words;
+  json::object words{{"session_id", said.session_id},
+                     {"allowed_hosts", array_of(said.allowed_hosts)}};
+  if (said.tenant_id) words["tenant_id"] = *said.tenant_id;
+  json::object tokens;
+  for (const KeptToken& one : spec.proxy_tokens) tokens[one.digest] = one.expires;
+  words["tokens"] = std::move(tokens);
+  out["token_words"] = std::move(words);
+}
+
+Result<void> read_proxy(const json::object& object, KeptSpec& spec) {
+  Members members(object);
+  spec.proxy.variables = !members.flag("no_proxy_variables");
+  if (!members.wrong().empty()) return failure(Errc::Internal, "'" + members.wrong() + "'");
+  if (const auto* place = inner(object, "proxy")) {
+    Members within(*place);
+    const auto port = within.count("port");
+    if (port == 0 || port > 65535) within.fail("port");
+    spec.proxy.place = ProxyPlace{within.text("host"), static_cast<std::uint16_t>(port)};
+    if (!within.wrong().empty()) return failure(Errc::Internal, "'proxy." + within.wrong() + "'");
+  }
+  const auto* words = inner(object, "token_words");
+  if (words == nullptr) return {};
+  Members within(*words);
+  TokenWords said{within.text("session_id"), std::nullopt, within.texts("allowed_hosts")};
+  if (words->contains("tenant_id")) said.tenant_id = within.text("tenant_id");
+  spec.proxy.words = std::move(said);
+  if (const auto* tokens = inner(*words, "tokens")) {
+    Members all(*tokens);
+    for (const auto& [digest, expires] : *tokens)
+      spec.proxy_tokens.push_back({digest, all.whole(digest).value_or(0)});
+    if (!all.wrong().empty()) within.fail("tokens");
+  }
+  if (!within.wrong().empty())
+    return failure(Errc::Internal, "'token_words." + within.wrong() + "'");
+  return {};
+}
+
 json::object limits_json(const engine::Limits& limits) {
   return {{"memory_bytes", limits.memory_bytes}, {"processes", limits.processes},
           {"cpu_millis", limits.cpu_millis},     {"cpu_time_us", limits.cpu_time_us},
@@ -64,11 +113,6 @@ void add_files(const KeptSpec& spec, json::object& out) {
   json::array volumes;
   for (const VolumeUse& use : spec.volumes) volumes.push_back(to_json(use));
   if (!volumes.empty()) out["volumes"] = std::move(volumes);
-}
-
-const json::object* inner(const json::object& object, std::string_view name) {
-  const json::value* at = object.if_contains(name);
-  return at != nullptr && at->is_object() ? &at->get_object() : nullptr;
 }
 
 Result<void> read_files(const json::object& object, KeptSpec& spec) {
@@ -123,6 +167,7 @@ std::string to_json(const KeptSpec& spec) {
   if (spec.budget != KeptBudget{}) out["budget"] = budget_json(spec.budget);
   if (spec.models) out["models"] = true;
   if (spec.token) out["token"] = true;
+  add_proxy(spec, out);
   add_files(spec, out);
   if (spec.authority) {
     out["authority"] = json::object{{"certificate", spec.authority->certificate},
@@ -159,6 +204,8 @@ Result<KeptSpec> parse_kept_spec(std::string_view text) {
   if (!members.wrong().empty()) return broken("'" + members.wrong() + "'");
   spec.uid = static_cast<std::uint32_t>(uid);
   if (const auto read = read_files(value.get_object(), spec); !read)
+    return broken(read.error().message);
+  if (const auto read = read_proxy(value.get_object(), spec); !read)
     return broken(read.error().message);
   if (const json::value* rules = value.get_object().if_contains("network")) {
     auto read = read_rules(*rules, "network");

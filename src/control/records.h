@@ -29,6 +29,14 @@ struct KeptBudget {
   friend bool operator==(const KeptBudget&, const KeptBudget&) = default;
 };
 
+// A token that was given to the sandbox's programs, by its digest: the record is no place for it.
+struct KeptToken {
+  std::string digest;
+  std::int64_t expires = 0;  // seconds since 1970
+
+  friend bool operator==(const KeptToken&, const KeptToken&) = default;
+};
+
 struct KeptSpec {
   std::string name;
   std::string profile;
@@ -45,6 +53,8 @@ struct KeptSpec {
   KeptBudget budget{};
   bool models = false;
   bool token = false;
+  ProxyManner proxy{};
+  std::vector<KeptToken> proxy_tokens{};  // with proxy.words
   // --- file state
   std::uint32_t gid = kUidDefault;
   std::string hostname = "caisson";
@@ -62,6 +72,9 @@ struct KeptSpec {
   ImageDefaults defaults{};                // of the image
   std::optional<engine::Limits> limits{};  // of a persistent one, for its next start
   bool paused = false;                     // by a call; a copy of its files stops it, too
+
+  // Somebody inside may ask for something outside, or hear that he may not.
+  [[nodiscard]] bool has_gate() const noexcept { return !network.empty() || models || proxy.place; }
 
   friend bool operator==(const KeptSpec&, const KeptSpec&) = default;
 };

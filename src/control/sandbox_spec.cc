@@ -241,10 +241,12 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   plan.spec.egress = TRY(choose_network(wish, *profile, trust));
   const NetworkWish& network = wish.network.said() ? wish.network : profile->network;
   plan.budget = TRY(choose_budget(wish.budget, profile->budget));
+  plan.authority_for_every_name = network.authority_for_every_name;
   plan.token = wish.network.token.value_or(profile->network.token.value_or(false));
+  plan.proxy = TRY(proxy_manner_of(wish.network, profile->network));
   // Who says "none" means it; who says nothing has what the server has.
   plan.models = !options.models.empty() && network.mode != "none";
-  plan.spec.gateway = plan.models;
+  plan.spec.gateway = plan.models || plan.proxy.place;
   LimitWish limits = overlay(wish.limits, profile->limits, options.limits);
   TRY(apply_most(limits, options.limits_max));
   plan.idle_seconds = limits.idle_seconds;
@@ -253,6 +255,7 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   engine::LaunchRequest& request = plan.spec.request;
   request.limits = limits_of(limits);
   request.stack = base.stack;
+  if (plan.proxy.place) request.gate_proxy = plan.proxy.place->port;
   request.root = wish.root.value_or(profile->root.value_or(
       base.defaults ? engine::RootMode::Writable : engine::RootMode::ReadOnly));
   TRY(choose_storage(wish, *profile, plan));

@@ -44,6 +44,8 @@ struct SandboxPlan {
   BudgetWish budget;
   bool models = false;  // language models can be reached
   bool token = false;   // proxy clients must show one
+  bool authority_for_every_name = false;
+  ProxyManner proxy;
   SandboxBase base;
   bool persistent = false;
   Checkpoints checkpoint = Checkpoints::None;

@@ -1,8 +1,11 @@
 #include "control/vault.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/base64.h"
+#include "egress/credentials/jwt.h"
 #include "egress/credentials/seal.h"
 #include "egress/credentials/secret_file.h"
 
@@ -31,7 +34,22 @@ Result<egress::Secret> key_or_new(const std::string& path) {
 
 Result<std::shared_ptr<Vault>> Vault::open(VaultPaths paths) {
   auto box = TRY(egress::SecretBox::open(paths.secrets, paths.secrets_key));
-  return std::shared_ptr<Vault>(new Vault(std::move(paths), std::move(box)));
+  std::optional<egress::Secret> said;
+  if (paths.token_key_text) {
+    std::string& text = *paths.token_key_text;
+    if (text.size() < egress::kTokenKeyBytesMin) {
+      return failure(Errc::InvalidArgument,
+                     fmt::format("the key that signs proxy tokens has {} bytes: want at least {}, "
+                                 "as openssl rand -hex 32 prints",
+                                 text.size(), egress::kTokenKeyBytesMin));
+    }
+    said = TRY(egress::Secret::copy_of(text));
+    std::ranges::fill(text, '\0');
+    paths.token_key_text.reset();
+  }
+  std::shared_ptr<Vault> vault(new Vault(std::move(paths), std::move(box)));
+  vault->token_key_ = std::move(said);
+  return vault;
 }
 
 Result<void> Vault::put(const std::string& name, std::string value) {

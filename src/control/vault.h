@@ -21,6 +21,8 @@ struct VaultPaths {
   std::string secrets_key;
   std::string authority_key;  // made when it is missing
   std::string token_key;      // made when it is missing
+  // The key of tokens as an operator says it, in the place of that file: the bytes of the text.
+  std::optional<std::string> token_key_text{};
 };
 
 class Vault {

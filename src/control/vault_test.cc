@@ -68,5 +68,22 @@ TEST(Vault, WhatIsSealedBelongsToItsCertificate) {
   EXPECT_FALSE((*again)->unseal("certificate", "not base64!"));
 }
 
+TEST(Vault, TheKeyOfTokensMayBeSaid) {
+  const sys::TempDir folder;
+  VaultPaths paths = paths_in(folder.path());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{31}}) {
+    paths.token_key_text = std::string(size, 'k');
+    const auto refused = Vault::open(paths);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::InvalidArgument);
+    EXPECT_NE(refused.error().message.find("at least 32"), std::string::npos);
+  }
+  paths.token_key_text = "00112233445566778899aabbccddeeff";  // its bytes, and not what it spells
+  auto vault = Vault::open(paths);
+  ASSERT_TRUE(vault) << vault.error().message;
+  EXPECT_EQ((*(*vault)->token_key())->expose(), "00112233445566778899aabbccddeeff");
+  EXPECT_FALSE(std::ifstream(paths.token_key).good());
+}
+
 }  // namespace
 }  // namespace caisson::control

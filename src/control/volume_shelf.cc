@@ -25,7 +25,7 @@ bool fits(char c) {
 }
 
 Result<void> check_place(const std::string& at, const std::string& field) {
-  if (at == "/" || at == "/workspace")
+  if (at == "/")
     return bad_field(field,
                      fmt::format("{} is '{}': want a folder of its own, as /data", field, at));
   for (const std::string_view reserved : kReserved) {

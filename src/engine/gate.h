@@ -9,7 +9,7 @@ namespace caisson::engine {
 
 inline constexpr std::size_t kGatePortsMax = 16;  // with a listener each, where nothing steers
 
-inline constexpr std::size_t kGateOwnPorts = 3;  // the proxy's, SOCKS, the resolver's
+inline constexpr std::size_t kGateOwnPorts = 4;  // the proxy's two, SOCKS, the resolver's
 
 struct GateSockets {
   UniqueFd resolver;                // UDP, on the resolver's port of 127.0.0.1

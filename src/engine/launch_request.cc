@@ -4,6 +4,7 @@
 
 #include "engine/gate.h"
 #include "guest/protocol/protocol.h"
+#include "policy/way_out.h"
 
 namespace caisson::engine {
 namespace {
@@ -103,6 +104,12 @@ Result<std::string> canonical_guest_path(std::string_view path) {
   return out.empty() ? std::string("/") : out;
 }
 
+bool has_own_workspace(const LaunchRequest& request) noexcept {
+  return request.root == RootMode::ReadOnly && request.workspace == WorkspaceMode::Writable &&
+         std::ranges::find(request.store_mounts, kOwnWorkspace, &StoreMount::at) ==
+             request.store_mounts.end();
+}
+
 Result<void> check_store_name(std::string_view name, std::string_view field) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
@@ -176,6 +183,8 @@ Result<void> check(const LaunchRequest& request) {
                    "gate_ports: " + std::to_string(request.gate_ports.size()) + " ports, at most " +
                        std::to_string(kGatePortsMax));
   }
+  if (request.gate_proxy == policy::kResolverPort)
+    return failure(Errc::InvalidArgument, "gate_proxy: port 53 is the resolver's");
   if (!request.id.empty()) TRY(SandboxId::parse(request.id));
   TRY(check_hostname(request.hostname));
   TRY(check_limits(request.limits));

@@ -134,6 +134,7 @@ struct LaunchRequest {
   seccomp::Profile profile = seccomp::Profile::Default;
   bool gate = false;  // open the sockets of a way out inside, and hand them to whoever asked
   std::vector<std::uint16_t> gate_ports;  // for kernels that cannot steer: see engine/gate.h
+  std::uint16_t gate_proxy = 0;  // where the proxy is found beside its own port; 0: nowhere else
   // A certificate, in PEM, that this sandbox trusts beside the host's own; empty: none. It ends up
   // in kTrustFile, with whatever the host has there.
   std::string trust;
@@ -154,6 +155,11 @@ struct LaunchRequest {
 // An absolute path inside a sandbox in one spelling: no "..", no empty part, no NUL or control
 // character.
 [[nodiscard]] Result<std::string> canonical_guest_path(std::string_view path);
+
+inline constexpr std::string_view kOwnWorkspace = "/workspace";
+// The root cannot be written, and a part of it that can lies at /workspace: not where a volume
+// does.
+[[nodiscard]] bool has_own_workspace(const LaunchRequest& request) noexcept;
 
 // True for `path` itself and everything below it; whole components only.
 [[nodiscard]] bool is_below(std::string_view path, std::string_view folder) noexcept;

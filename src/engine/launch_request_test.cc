@@ -167,5 +167,13 @@ TEST(CheckLaunchRequest, ALayerThatCannotHoldOurOwnFoldersIsRefused) {
   EXPECT_EQ(field([](LaunchRequest& r) { r.limits.open_files = 15; }), "open_files");
 }
 
+TEST(CheckLaunchRequest, TheResolversPortIsNoProxys) {
+  EXPECT_EQ(refused([](LaunchRequest& request) { request.gate_proxy = 53; }).code,
+            Errc::InvalidArgument);
+  LaunchRequest request = good();
+  request.gate_proxy = 15004;
+  EXPECT_TRUE(check(request));
+}
+
 }  // namespace
 }  // namespace caisson::engine

@@ -107,6 +107,7 @@ std::string to_string(const NetworkEgressRule& rule) {
   }
   if (!inject.empty()) out += ", inject: [" + inject + "]";
   if (rule.inspect) out += ", inspect: true";
+  if (rule.otherwise) out += ", otherwise: true";
   return out + "}";
 }
 

@@ -93,6 +93,9 @@ struct NetworkEgressRule {
   // dialects that we read have no such word. Addresses are no names, and what lies inside stays
   // closed.
   bool every_name = false;
+  // Such a rule is a default: it is for the names that no rule before it names. Who limits the
+  // methods of one host then has them limited, though every other host is open.
+  bool otherwise = false;
 
   [[nodiscard]] bool intercepts() const noexcept { return inspect || !inject.empty(); }
 

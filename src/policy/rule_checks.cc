@@ -140,12 +140,13 @@ Result<void> check_injections(const std::vector<HeaderInjection>& inject) {
   return {};
 }
 
-// An authority for every name would be one that can speak for anybody.
+// An address is granted to one name. Whether a secret may go to every host is a question of whose
+// it is, which is asked where that is known.
 static Result<void> check_every_name(const NetworkEgressRule& rule) {
-  if (!rule.intercepts() && rule.inject.empty() && rule.granted_addresses.empty()) return {};
+  if (rule.granted_addresses.empty()) return {};
   return failure(Errc::InvalidArgument,
-                 "a rule for every name, \"*\", cannot look into TLS, add a secret or "
-                 "grant an address; name the domains");
+                 "granted_addresses: a rule for every name, \"*\", cannot grant an address; name "
+                 "the domain");
 }
 
 Result<void> check_rule(NetworkEgressRule& rule) {
@@ -154,6 +155,9 @@ Result<void> check_rule(NetworkEgressRule& rule) {
     rule.domain = kEveryName;
   } else {
     rule.domain = TRY_IN("domain", canonical_rule_domain(rule.domain));
+    if (rule.otherwise)
+      return failure(Errc::InvalidArgument,
+                     "otherwise: is for a rule for every name, \"*\", and for no other");
   }
   TRY_IN("ports", check_count(rule.ports.size(), kPortsPerRuleMax));
   for (const std::uint16_t port : rule.ports) TRY_IN("ports", check_whole(port, 1, kPortMax));

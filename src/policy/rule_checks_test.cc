@@ -121,6 +121,23 @@ TEST(RuleWords, RulesBuiltByHandAreJudgedTheSame) {
   EXPECT_TRUE(validate(capability));
 }
 
+TEST(RuleWords, EveryNameGrantsNoAddressAndOnlyItIsADefault) {
+  CapabilityDeclaration capability;
+  capability.network_egress_rules = {{.domain = "*", .ports = {}}};
+  NetworkEgressRule& rule = capability.network_egress_rules[0];
+  EXPECT_FALSE(validate(capability)) << "a word of our own rules alone";
+  rule.every_name = rule.otherwise = rule.inspect = true;
+  EXPECT_TRUE(validate(capability));
+  EXPECT_TRUE(to_string(rule).ends_with("inspect: true, otherwise: true}")) << to_string(rule);
+  rule.granted_addresses = {"10.0.0.1"};
+  EXPECT_NE(validate(capability).error().message.find("[0]: granted_addresses: "),
+            std::string::npos);
+  rule = {.domain = "a.example", .ports = {}};
+  rule.otherwise = true;
+  EXPECT_NE(validate(capability).error().message.find("[0]: otherwise: "), std::string::npos);
+  expect_refused("otherwise: true", "unknown field \"otherwise\"");
+}
+
 // --- what must ---
 
 TEST(RuleWords, EveryWordIsReadPrintedAndReadBack) {

@@ -10,7 +10,7 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 6
+VERSION = 7
 (HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE, STOP_ONE, POOL, SEAL,
  RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, STOP, ENDED) = range(1, 25)
 VIEW, LAYER, UPPER, VOLUME, TARGET = range(5)  # what of the store is shown in a sandbox
@@ -62,7 +62,7 @@ def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), boun
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
         struct.pack("<I", len(aliases)), *(string(at) + string(of) for at, of in aliases),
-        bounds or limits(), struct.pack("<IIIBBI", uid, gid, profile, 1, 0, 0),
+        bounds or limits(), struct.pack("<IIIBBIH", uid, gid, profile, 1, 0, 0, 0),
         stack(layers), bytes([0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
         string(trust), string("")])
 
@@ -268,7 +268,7 @@ class TakenOverServer(Attack):
         for kind in (0, ENDED, ENDED + 1, 99, 2**31, 2**32 - 1):
             self.refused(kind)
             self.refused(kind, string("a" * 26))
-        for version in (0, 1, 2, 3, 4, 5, 7, 2**32 - 1):
+        for version in (0, VERSION - 1, VERSION + 1, 2**32 - 1):
             for kind in (LAUNCH, STOP, WATCH, LIST):
                 self.refused(kind, launch() if kind == LAUNCH else b"", version=version)
 

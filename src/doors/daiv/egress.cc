@@ -31,15 +31,10 @@ bool has_space_or_control(std::string_view text) {
   });
 }
 
-struct PolicyWords {
-  bool allow = false;
-  bool intercept_all = true;
-};
-
 class RuleReader {
  public:
-  RuleReader(const PolicyWords& words, Egress& out, Problems& problems)
-      : words_(words), out_(out), problems_(problems) {}
+  RuleReader(bool intercept_all, Egress& out, Problems& problems)
+      : intercept_all_(intercept_all), out_(out), problems_(problems) {}
 
   void read(const json::value& value, const json::array& loc) {
     Fields fields(value, loc, problems_);
@@ -50,7 +45,7 @@ class RuleReader {
     rule.methods = methods(fields);
     const auto inject = fields.text_or_null("inject");
     // Methods are seen inside TLS only by whoever ends it.
-    rule.inspect = words_.intercept_all || !rule.methods.empty();
+    rule.inspect = intercept_all_ || !rule.methods.empty();
     if (inject) rule.inject.push_back({"", *inject, ""});
     out_.rules.push_back(std::move(rule));
   }
@@ -88,15 +83,10 @@ class RuleReader {
       });
     }
     if (std::ranges::find(out, "*") != out.end()) return {};
-    if (words_.allow && !out.empty())
-      problems_.value_error(fields.loc("methods"),
-                            "methods cannot be limited for one host while the default is 'allow': "
-                            "set the default to 'deny', or leave methods out",
-                            *at);
     return out;
   }
 
-  const PolicyWords& words_;
+  const bool intercept_all_;
   Egress& out_;
   Problems& problems_;
 };
@@ -104,9 +94,8 @@ class RuleReader {
 void read_policy(const json::value& value, const json::array& loc, Egress& out,
                  Problems& problems) {
   Fields fields(value, loc, problems);
-  PolicyWords words;
-  words.allow = fields.choice("default", "deny", "allow") == "allow";
-  words.intercept_all = fields.choice("intercept", "all", "credentialed") == "all";
+  const bool allow = fields.choice("default", "deny", "allow") == "allow";
+  const bool intercept_all = fields.choice("intercept", "all", "credentialed") == "all";
   const json::value* rules = fields.find("rules");
   if (rules != nullptr && !rules->is_array()) {
     problems.add("list_type", fields.loc("rules"), "Input should be a valid list", *rules);
@@ -119,15 +108,15 @@ void read_policy(const json::value& value, const json::array& loc, Egress& out,
                          nullptr);
     return;
   }
-  RuleReader reader(words, out, problems);
+  RuleReader reader(intercept_all, out, problems);
   for (std::size_t i = 0; i < count; ++i)
     reader.read(rules->get_array()[i], below(fields.loc("rules"), i));
-  if (count == 0 && !words.allow && value.is_object())
+  if (count == 0 && !allow && value.is_object())
     problems.value_error(loc,
                          "egress policy permits nothing: the default is 'deny' and there are no "
                          "rules",
                          value);
-  if (words.allow) out.rules.push_back(everywhere(words.intercept_all));
+  if (allow) out.rules.push_back(everywhere(intercept_all));
 }
 
 // Names of headers, by the client's name of the secret.
@@ -186,6 +175,7 @@ policy::NetworkEgressRule everywhere(bool inspect) {
   rule.every_name = true;
   rule.rate_limit_per_min = policy::kRateLimitPerMinMax;
   rule.inspect = inspect;
+  rule.otherwise = true;
   return rule;
 }
 
@@ -260,11 +250,8 @@ awaitable<Result<void>> put_egress(Call& call) {
   auto told = co_await set_label(call, *session, kEgressLabel, both);
   Result<control::SandboxView> done = std::unexpected(told ? Error{} : told.error());
   if (told) {
-    control::NetworkWish wish;
-    wish.mode = "allowlist";
-    wish.rules = egress.rules;
-    const control::Caller caller = spender(call.caller, egress);
-    done = co_await call.fleet().set_network(caller, call.id(), std::move(wish));
+    control::NetworkWish wish = network_wish(egress, *kept);
+    done = co_await call.fleet().set_network(call.caller, call.id(), std::move(wish));
   }
   const std::string stays = done ? kept->first_part() : old;
   if (!co_await set_label(call, *session, kEgressLabel, stays)) {

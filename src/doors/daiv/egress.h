@@ -1,10 +1,10 @@
 // doors/daiv/egress.h — the egress policy of a session, as rules of ours.
 //
-// The first rule that fits decides in both languages, so rules are carried over one by one. What
-// our gate could not hold as it is meant is refused with the field's name: globs in the middle of a
-// name, and methods that are limited under a default of "allow". Secrets go to the server's own
-// box, under a name that nobody else has; rules carry the name only. A secret is sent by https
-// only, and addresses that are not public stay closed whatever the policy says.
+// The first rule that fits decides in both languages, so rules are carried over one by one, and a
+// default of "allow" is a last rule for the names that no other one names. What our gate could not
+// hold as it is meant is refused with the field's name: globs in the middle of a name. Secrets go
+// to the server's own box, under a name that nobody else has; rules carry the name only. A secret
+// is sent by https only, and addresses that are not public stay closed whatever the policy says.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -37,7 +37,7 @@ struct Egress {
 [[nodiscard]] Egress read_egress(const boost::json::value& value, SecretValues secrets,
                                  const boost::json::array& loc, Problems& problems);
 
-// The rule for "everywhere".
+// The rule for "everywhere" that no other rule names.
 [[nodiscard]] policy::NetworkEgressRule everywhere(bool inspect);
 
 // Keeps the secrets under fresh names with a first part in common, which is the answer, and puts
@@ -49,10 +49,13 @@ class KeptSecrets {
   KeptSecrets& operator=(KeptSecrets&&) = delete;
   ~KeptSecrets();
   [[nodiscard]] const std::string& first_part() const noexcept { return first_part_; }
+  [[nodiscard]] std::vector<std::string>& names() noexcept { return names_; }
+  [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
  private:
   Services* services_;
   std::string first_part_;
+  std::vector<std::string> names_{};
 };
 awaitable<Result<KeptSecrets>> keep_secrets(Services& services, const control::Caller& caller,
                                             Egress& egress);
@@ -66,7 +69,9 @@ awaitable<void> drop_secrets(Services& services, const control::Caller& caller,
 awaitable<void> drop_orphans(Services& services, const control::Caller& caller,
                              std::vector<control::SandboxView> sessions);
 
-// A caller spends his own secret, which he has just told; for control that is an operator's word.
-[[nodiscard]] control::Caller spender(const control::Caller& caller, const Egress& egress);
+// The network that a policy comes to. A caller spends his own secrets, which he has just told, and
+// no others; and the session trusts its authority for every name, because the next policy may name
+// hosts that this one does not.
+[[nodiscard]] control::NetworkWish network_wish(const Egress& egress, const KeptSecrets& kept);
 
 }  // namespace caisson::daiv

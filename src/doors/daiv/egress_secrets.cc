@@ -50,16 +50,20 @@ KeptSecrets::KeptSecrets(Services& services, std::string first_part)
 
 KeptSecrets::KeptSecrets(KeptSecrets&& other) noexcept
     : services_(std::exchange(other.services_, nullptr)),
-      first_part_(std::move(other.first_part_)) {}
+      first_part_(std::move(other.first_part_)),
+      names_(std::move(other.names_)) {}
 
 KeptSecrets::~KeptSecrets() {
   if (services_ != nullptr) services_->new_secrets.erase(first_part_);
 }
 
-control::Caller spender(const control::Caller& caller, const Egress& egress) {
-  control::Caller out = caller;
-  if (!egress.secrets.empty()) out.scopes |= static_cast<std::uint8_t>(store::Scope::Admin);
-  return out;
+control::NetworkWish network_wish(const Egress& egress, const KeptSecrets& kept) {
+  control::NetworkWish wish;
+  wish.mode = "allowlist";
+  wish.rules = egress.rules;
+  wish.own_secrets = kept.names();
+  wish.authority_for_every_name = true;
+  return wish;
 }
 
 awaitable<Result<KeptSecrets>> keep_secrets(Services& services, const control::Caller& caller,
@@ -75,6 +79,7 @@ awaitable<Result<KeptSecrets>> keep_secrets(Services& services, const control::C
       co_await drop_secret_names(services, caller, kept.first_part());
       co_return std::unexpected(put.error());
     }
+    kept.names().push_back(own);
     for (policy::NetworkEgressRule& rule : egress.rules) {
       for (policy::HeaderInjection& one : rule.inject) {
         if (one.secret == name) one.secret = own;

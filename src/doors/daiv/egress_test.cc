@@ -36,6 +36,7 @@ std::string judged(std::string_view text) {
     out += rule.domain;
     for (const auto& method : rule.methods) out += " " + method;
     if (rule.inspect) out += " inspect";
+    if (rule.otherwise) out += " otherwise";
     for (const auto& one : rule.inject)
       out += " " + one.header + "=" + egress.secrets.at(one.secret);
     out += "; ";
@@ -56,9 +57,16 @@ TEST(DaivEgress, BecomesRules) {
       judged(R"({"policy":{"intercept":"credentialed","rules":[{"host":"a.b","inject":"gh"}]},)"
              R"("secrets":{"gh":{"header":"Authorization","value":"Bearer x"}}})"),
       "a.b Authorization=Bearer x; ");
-  EXPECT_EQ(judged(R"({"policy":{"default":"allow","intercept":"credentialed"}})"), "*; ");
+  EXPECT_EQ(judged(R"({"policy":{"default":"allow","intercept":"credentialed"}})"),
+            "* otherwise; ");
   EXPECT_EQ(judged(R"({"policy":{"default":"allow","rules":[{"host":"a.b","inject":null}]}})"),
-            "a.b inspect; * inspect; ");
+            "a.b inspect; * inspect otherwise; ");
+  EXPECT_EQ(judged(R"({"policy":{"default":"allow","intercept":"credentialed",)"
+                   R"("rules":[{"host":"a.b","methods":["get"]}]}})"),
+            "a.b GET inspect; * otherwise; ");
+  EXPECT_EQ(judged(R"({"policy":{"rules":[{"host":"*","inject":"gh"}]},)"
+                   R"("secrets":{"gh":{"header":"X-Key","value":"x"}}})"),
+            "* inspect X-Key=x; ");
 }
 
 TEST(DaivEgress, RefusesWhatIsWrongOrCannotBeEnforced) {
@@ -75,9 +83,6 @@ TEST(DaivEgress, RefusesWhatIsWrongOrCannotBeEnforced) {
   EXPECT_EQ(judged(R"({"policy":{"rules":[{}]}})"), "body.policy.rules.0.host. missing; ");
   EXPECT_EQ(judged(R"({"policy":{"rules":[{"host":"a.b","methods":[]}]}})"),
             "body.policy.rules.0.methods. value_error; ");
-  EXPECT_EQ(judged(R"({"policy":{"default":"allow","rules":[{"host":"a.b","methods":["GET"]}]}})"),
-            "body.policy.rules.0.methods. value_error; ")
-      << "our gate would fall through to the default";
   EXPECT_EQ(judged(R"({"policy":{"rules":[{"host":"a.b","inject":"gh"}]}})"),
             "body. value_error; ");
   const std::string rule = R"({"policy":{"rules":[{"host":"a.b"}]},"secrets":)";
@@ -121,11 +126,24 @@ TEST(DaivEgress, AStartKeepsSecretsUnderNamesOfItsOwn) {
   const auto& rules = *house.fleet.created.network.rules;
   ASSERT_EQ(rules.size(), 1U) << "the block wins over network_enabled";
   EXPECT_EQ(rules[0].inject.at(0), (policy::HeaderInjection{"X-Key", name, ""}));
-  EXPECT_TRUE(house.fleet.creator.may(store::Scope::Admin)) << "who tells a secret may spend it";
+  EXPECT_EQ(house.fleet.created.network.own_secrets, std::vector{name}) << "and no others";
+  EXPECT_TRUE(house.fleet.created.network.authority_for_every_name);
   EXPECT_TRUE(name.starts_with(house.fleet.created.labels.at(std::string(kEgressLabel))));
   EXPECT_EQ(house.ask({Method::Delete, "/session/" + kOtherId + "/", "", "force=true"})->code,
             204U);
   EXPECT_TRUE(house.fleet.secrets.empty());
+}
+
+// A policy's secret makes nobody an administrator, and without a policy there is no authority.
+TEST(DaivEgress, NobodyIsRaised) {
+  House house;
+  const std::string body = R"({"base_image":"alpine","egress":)" + std::string(kEgress) + "}";
+  EXPECT_EQ(house.ask({Method::Post, "/session/", body, "", "red/create"})->code, 200U);
+  EXPECT_FALSE(house.fleet.creator.may(store::Scope::Admin));
+  const std::string open = R"({"base_image":"alpine","network_enabled":true})";
+  EXPECT_EQ(house.ask({Method::Post, "/session/", open})->code, 200U);
+  EXPECT_FALSE(house.fleet.created.network.authority_for_every_name);
+  EXPECT_TRUE(house.fleet.created.network.own_secrets.empty());
 }
 
 TEST(DaivEgress, AFailedStartLeavesNothing) {
@@ -165,6 +183,7 @@ TEST(DaivEgress, PutReplacesRulesAndSecrets) {
   EXPECT_FALSE(house.fleet.secrets.contains(first + "-0"));
   const std::string kept = house.fleet.boxes[kId].labels.at(std::string(kEgressLabel));
   EXPECT_TRUE(house.fleet.network.rules->at(0).inject.at(0).secret.starts_with(kept));
+  EXPECT_EQ(house.fleet.network.own_secrets, std::vector{kept + "-0"});
   house.fleet.fails["network"] = Error{Errc::Unsupported, "trusts nobody for that", 0, {}};
   EXPECT_EQ(put()->code, 422U);
   EXPECT_EQ(house.fleet.boxes[kId].labels.at(std::string(kEgressLabel)), kept)

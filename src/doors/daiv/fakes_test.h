@@ -227,7 +227,7 @@ class Fleet final : public EmptyFleet {
     if (on_exec) outcome = on_exec(wish.argv.back(), output);
     execs.push_back(wish);
     for (std::size_t at = 0; at < output.size(); at += 5000) {
-      auto taken = co_await wish.sink(std::string_view(output).substr(at, 5000));
+      auto taken = co_await wish.sink(false, std::string_view(output).substr(at, 5000));
       if (!taken) co_return std::unexpected(taken.error());
     }
     co_return outcome;
@@ -255,6 +255,13 @@ class Fleet final : public EmptyFleet {
         out.insert(out.begin(), view_of(name, one));
     }
     co_return out;
+  }
+  awaitable<Result<std::string>> resolve_path(const Caller&, std::string, std::string) override {
+    co_return failure(Errc::Unsupported, "the fake resolves no path");
+  }
+  awaitable<Result<std::unique_ptr<control::ByteReader>>> read_resolved(const Caller&, std::string,
+                                                                        std::string) override {
+    co_return failure(Errc::Unsupported, "the fake reads no resolved path");
   }
   awaitable<Result<control::Download>> read_file(const Caller& caller, std::string id,
                                                  std::string path,

@@ -102,7 +102,7 @@ awaitable<Result<control::ExecOutcome>> exec_into(Call& call, const RunWish& wis
                                                   const std::string& command, OutputStore& store) {
   for (int attempt = 0;; ++attempt) {
     control::ExecWish exec = exec_wish(wish, call.id(), command);
-    exec.sink = [&store](std::string_view bytes) { return store.append(bytes); };
+    exec.sink = [&store](bool /*error*/, std::string_view bytes) { return store.append(bytes); };
     auto outcome = co_await call.fleet().exec(call.caller, call.id(), std::move(exec));
     if (outcome || attempt > 0 || outcome.error().code != Errc::NotFound) co_return outcome;
     // Most likely somebody removed the folder that commands begin in.

@@ -52,6 +52,21 @@ TEST(Schema, NoString) {
   EXPECT_EQ(complaints(R"({"e":null})", pairs), "none");
 }
 
+// A body of a thousand mistakes is not answered with a thousand complaints.
+TEST(Schema, ComplaintsHaveABound) {
+  for (const std::size_t count : {kProblemsMax, kProblemsMax + 1, 10 * kProblemsMax}) {
+    json::value body = json::object{{"c", json::array(count, json::value(5))}};
+    Problems problems;
+    Fields fields(body, json::array{"body"}, problems);
+    (void)fields.texts("c");
+    const json::value told = json::parse(problems.body());
+    const json::array& list = told.at("detail").as_array();
+    ASSERT_EQ(list.size(), kProblemsMax);
+    EXPECT_EQ(list.back().at("loc").as_array().back().to_number<std::size_t>(), kProblemsMax - 1)
+        << "the first ones";
+  }
+}
+
 TEST(Schema, NoList) {
   const auto read = [](Fields& f) { (void)f.texts("c"); };
   EXPECT_EQ(

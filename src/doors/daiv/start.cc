@@ -98,17 +98,16 @@ awaitable<bool> keeps_files(Call& call) {
   co_return *call.services.keeps_files;
 }
 
+// Without a policy.
 control::NetworkWish network_of(const StartWish& wish) {
   control::NetworkWish network;
   network.mode = "none";
-  if (wish.egress) {
-    network.rules = wish.egress->rules;
-  } else if (wish.network_enabled) {
+  if (wish.network_enabled) {
     // Everywhere that is public. The original lets such a session reach the host, its neighbours
     // and the cloud's metadata as well; our gate opens no inward address to any rule of a client.
     network.rules = control::EgressRules{everywhere(false)};
+    network.mode = "allowlist";
   }
-  if (network.rules) network.mode = "allowlist";
   return network;
 }
 
@@ -144,13 +143,12 @@ control::CreateWish create_wish(const StartWish& wish, const DaivOptions& option
 }
 
 // A server may bound lives; then its own habit must do.
-awaitable<Result<control::SandboxView>> create(Call& call, const control::Caller& caller,
-                                               control::CreateWish wish) {
+awaitable<Result<control::SandboxView>> create(Call& call, control::CreateWish wish) {
   control::CreateWish shorter = wish;
-  auto made = co_await call.fleet().create(caller, std::move(wish));
+  auto made = co_await call.fleet().create(call.caller, std::move(wish));
   if (made || made.error().field != "resource_limits.timeout_seconds") co_return made;
   shorter.limits.timeout_seconds.reset();
-  co_return co_await call.fleet().create(caller, std::move(shorter));
+  co_return co_await call.fleet().create(call.caller, std::move(shorter));
 }
 
 std::unexpected<Error> not_started(Call& call, const Error& error) {
@@ -179,8 +177,8 @@ awaitable<Result<control::SandboxView>> create_with_egress(Call& call, StartWish
   control::CreateWish request = create_wish(wish, call.options());
   request.persistent = persistent;
   request.labels[std::string(kEgressLabel)] = kept->first_part();
-  const control::Caller caller = spender(call.caller, *wish.egress);
-  auto made = co_await create(call, caller, std::move(request));
+  request.network = network_wish(*wish.egress, *kept);
+  auto made = co_await create(call, std::move(request));
   if (made) co_return made;
   co_await drop_secret_names(call.services, call.caller, kept->first_part());
   co_return not_started(call, made.error());
@@ -199,7 +197,7 @@ awaitable<Result<void>> start_session(Call& call) {
   } else {
     control::CreateWish request = create_wish(*wish, call.options());
     request.persistent = persistent;
-    made = co_await create(call, call.caller, std::move(request));
+    made = co_await create(call, std::move(request));
     if (!made) co_return not_started(call, made.error());
   }
   if (!made) co_return std::unexpected(made.error());

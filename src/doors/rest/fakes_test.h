@@ -264,6 +264,13 @@ class Fleet final : public FileStateFleet {
     CAISSON_FAKE("list " + path);
     co_return std::vector<control::FileView>{file_view()};
   }
+  awaitable<Result<std::string>> resolve_path(const Caller&, std::string, std::string) override {
+    co_return failure(Errc::Unsupported, "the fake resolves no path");
+  }
+  awaitable<Result<std::unique_ptr<control::ByteReader>>> read_resolved(const Caller&, std::string,
+                                                                        std::string) override {
+    co_return failure(Errc::Unsupported, "the fake reads no resolved path");
+  }
   awaitable<Result<control::Download>> read_file(const Caller&, std::string id, std::string path,
                                                  std::optional<control::Range> range) override {
     CAISSON_FAKE("read " + path);

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "egress/credentials/secret.h"
+#include "policy/capability.h"
 #include "policy/host_name.h"
 #include "policy/wording.h"
 
@@ -92,12 +93,15 @@ std::string_view without_star(std::string_view domain) {
   return domain.starts_with("*.") ? domain.substr(2) : domain;
 }
 
+bool is_every_name(std::string_view domain) { return domain == policy::kEveryName; }
+
 // A name that is permitted permits everything below it: X.509 cannot say less. What exactly is let
-// through is decided elsewhere.
+// through is decided elsewhere. Where no name is permitted, each is.
 std::string constraints_of(const std::vector<std::string>& domains) {
   std::string out = "critical";
-  for (const std::string& domain : domains)
-    out += fmt::format(",permitted;DNS:{}", without_star(domain));
+  for (const std::string& domain : domains) {
+    if (!is_every_name(domain)) out += fmt::format(",permitted;DNS:{}", without_star(domain));
+  }
   return out + ",excluded;IP:0.0.0.0/0.0.0.0,excluded;IP:0:0:0:0:0:0:0:0/0:0:0:0:0:0:0:0";
 }
 
@@ -110,7 +114,9 @@ Result<std::string> pem_of(X509* certificate) {
   return std::string(data, static_cast<std::size_t>(size));
 }
 
+// `text` is canonical.
 bool covers_name(const std::string& domain, std::string_view text) {
+  if (is_every_name(domain)) return true;
   const std::string_view name = without_star(domain);
   return text == name || (domain.starts_with("*.") && text.size() > name.size() + 1 &&
                           text.ends_with(name) && text[text.size() - name.size() - 1] == '.');
@@ -148,6 +154,19 @@ Result<std::shared_ptr<SSL_CTX>> server_context(X509* certificate, EVP_PKEY* key
   return out;
 }
 
+Result<std::vector<std::string>> canonical_domains(std::vector<std::string> domains) {
+  if (domains.empty())
+    return failure(Errc::InvalidArgument, "an authority needs the names that it is for");
+  if (domains.size() > kAuthorityNamesMax) {
+    return failure(Errc::Exhausted, fmt::format("an authority is for at most {} names, not for {}",
+                                                kAuthorityNamesMax, domains.size()));
+  }
+  if (std::ranges::any_of(domains, is_every_name))
+    return std::vector{std::string(policy::kEveryName)};
+  for (std::string& domain : domains) domain = TRY(policy::canonical_rule_domain(domain));
+  return domains;
+}
+
 }  // namespace
 
 struct Authority::Keys {
@@ -163,13 +182,7 @@ Authority::~Authority() = default;
 
 Result<Authority> Authority::make(const std::string& sandbox, std::vector<std::string> domains,
                                   Time now) {
-  if (domains.empty())
-    return failure(Errc::InvalidArgument, "an authority needs the names that it is for");
-  if (domains.size() > kAuthorityNamesMax) {
-    return failure(Errc::Exhausted, fmt::format("an authority is for at most {} names, not for {}",
-                                                kAuthorityNamesMax, domains.size()));
-  }
-  for (std::string& domain : domains) domain = TRY(policy::canonical_rule_domain(domain));
+  domains = TRY(canonical_domains(std::move(domains)));
   TRY(lock_secret_memory());
   Authority out;
   out.keys_ = std::make_unique<Keys>();
@@ -231,9 +244,12 @@ Result<Secret> Authority::key() const {
 }
 
 bool Authority::covers(std::string_view domain) const {
+  // A name, and no address.
+  if (!is_every_name(domain) && !policy::canonical_rule_domain(domain)) return false;
   const bool wild = domain.starts_with("*.");
   return std::ranges::any_of(domains_, [&](const std::string& own) {
-    if (wild && !own.starts_with("*.")) return false;
+    if (is_every_name(own)) return true;
+    if (is_every_name(domain) || (wild && !own.starts_with("*."))) return false;
     return covers_name(own, wild ? domain.substr(2) : domain);
   });
 }

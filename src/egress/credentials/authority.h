@@ -1,7 +1,9 @@
 // egress/credentials/authority.h — the certificate authority of one sandbox. The guest trusts it
 // for the names that its rules intercept and for nothing else; its key is made in memory, stays
 // there, and goes with the sandbox. So whoever takes a certificate out of a guest has gained
-// nothing, and one sandbox's authority means nothing to another.
+// nothing, and one sandbox's authority means nothing to another. Where a policy wants the TLS of
+// every name looked into, it is for every name, still for no address, and still for this sandbox
+// alone.
 #pragma once
 
 #include <openssl/types.h>
@@ -21,7 +23,8 @@
 
 namespace caisson::egress {
 
-// A guest chooses names below a wildcard as it likes: the one not used for longest makes room.
+// A guest chooses names below a wildcard, or any at all, as it likes: the one not used for longest
+// makes room.
 inline constexpr std::size_t kLeavesMax = 128;
 inline constexpr std::size_t kAuthorityNamesMax = 256;
 // A sandbox that lives longer needs a new authority.
@@ -35,8 +38,8 @@ class Authority {
   using Time = std::chrono::system_clock::time_point;
 
   // `domains` are those of the rules that intercept, exact or with "*."; the certificate itself
-  // says that it is good for these, and for no address. Empty is refused: an authority for
-  // everything is nobody's need.
+  // says that it is good for these, and for no address. "*" is every name, and then the only one of
+  // domains(). Empty is refused: whoever means everything says so.
   [[nodiscard]] static Result<Authority> make(const std::string& sandbox,
                                               std::vector<std::string> domains, Time now);
 
@@ -54,7 +57,7 @@ class Authority {
   [[nodiscard]] const std::string& certificate_pem() const noexcept { return pem_; }
   // To be sealed and kept, and for nothing else.
   [[nodiscard]] Result<Secret> key() const;
-  // Is every name of this rule's domain, exact or with "*.", one that it is for?
+  // Is every name of this rule's domain, exact, with "*.", or "*", one that it is for?
   [[nodiscard]] bool covers(std::string_view domain) const;
   [[nodiscard]] const std::vector<std::string>& domains() const noexcept { return domains_; }
   [[nodiscard]] Time expires() const noexcept { return expires_; }

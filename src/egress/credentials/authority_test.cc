@@ -88,7 +88,7 @@ TEST(Authority, IsForItsNamesOnly) {
 TEST(Authority, BadNamesAndTooManyAreRefused) {
   const auto now = system_clock::now();
   EXPECT_FALSE(Authority::make("sb", {}, now)) << "an authority for everything";
-  for (const char* name : {"*", "10.0.0.1", "a,permitted;DNS:b", "a b", "a\nb", "", "[::1]"})
+  for (const char* name : {"*.", "**", "10.0.0.1", "a,permitted;DNS:b", "a b", "a\nb", "", "[::1]"})
     EXPECT_FALSE(Authority::make("sb", {name}, now)) << name;
   EXPECT_FALSE(Authority::make("sb", std::vector<std::string>(kAuthorityNamesMax + 1, "a.b"), now));
 }
@@ -103,6 +103,28 @@ TEST(Authority, IsNothingToAnotherSandbox) {
   EXPECT_NE(outcome.verified, X509_V_OK);
 }
 
+// Whoever is trusted for every name is still nothing to others, and still for no address.
+TEST(Authority, EveryNameIsNoAddressAndNoOtherSandbox) {
+  Authority mine = make({"a.example", "*"});
+  EXPECT_EQ(mine.domains(), std::vector<std::string>{"*"});
+  const Authority other = make({"*"});
+  const auto context = mine.context_for(host("any.test"), system_clock::now());
+  ASSERT_TRUE(context) << context.error().message;
+  const Outcome stranger = handshake(context->get(), other.certificate_pem(), "any.test");
+  EXPECT_FALSE(stranger.connected);
+  EXPECT_NE(stranger.verified, X509_V_OK);
+  for (const char* address : {"10.0.0.1", "127.1", "0x7f000001", "[::1]", "::1", "", "**", "a b"})
+    EXPECT_FALSE(mine.covers(address)) << address;
+  const auto certificate = certificate_of(mine.certificate_pem());
+  std::unique_ptr<NAME_CONSTRAINTS, decltype(&NAME_CONSTRAINTS_free)> limits(
+      static_cast<NAME_CONSTRAINTS*>(
+          X509_get_ext_d2i(certificate.get(), NID_name_constraints, nullptr, nullptr)),
+      &NAME_CONSTRAINTS_free);
+  ASSERT_TRUE(limits);
+  EXPECT_EQ(sk_GENERAL_SUBTREE_num(limits->permittedSubtrees), -1) << "none";
+  EXPECT_EQ(sk_GENERAL_SUBTREE_num(limits->excludedSubtrees), 2) << "both kinds of address";
+}
+
 TEST(Authority, ALeafIsForOneName) {
   Authority authority = make({"*.example.org"});
   const auto context = authority.context_for(host("a.example.org"), system_clock::now());
@@ -111,8 +133,11 @@ TEST(Authority, ALeafIsForOneName) {
             X509_V_ERR_HOSTNAME_MISMATCH);
 }
 
-TEST(Authority, LeavesAreBounded) {
-  Authority authority = make({"*.a.example"});
+class AuthorityLeaves : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Domains, AuthorityLeaves, testing::Values("*.a.example", "*"));
+
+TEST_P(AuthorityLeaves, AreBounded) {
+  Authority authority = make({GetParam()});
   const auto now = system_clock::now();
   const auto first = authority.context_for(host("first.a.example"), now);
   const auto second = authority.context_for(host("second.a.example"), now);
@@ -154,6 +179,23 @@ TEST(Authority, TheGuestBelievesIt) {
     EXPECT_EQ(outcome.verified, X509_V_OK) << X509_verify_cert_error_string(outcome.verified);
     EXPECT_EQ(outcome.protocol, "http/1.1");
   }
+}
+
+TEST(Authority, TheGuestBelievesItForEveryName) {
+  Authority authority = make({"*"});
+  for (const char* name : {"any.test", "x.y.example.org", "localhost"}) {
+    const auto context = authority.context_for(host(name), system_clock::now());
+    ASSERT_TRUE(context) << context.error().message;
+    const Outcome outcome = handshake(context->get(), authority.certificate_pem(), name);
+    EXPECT_EQ(outcome.verified, X509_V_OK) << X509_verify_cert_error_string(outcome.verified);
+    EXPECT_TRUE(outcome.connected) << name;
+  }
+  for (const char* domain : {"*", "*.example", "a.example"})
+    EXPECT_TRUE(authority.covers(domain)) << domain;
+  const auto again =
+      Authority::restore(authority.certificate_pem(), *authority.key(), authority.domains());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->covers("*"));
 }
 
 TEST(Authority, ItsCertificateSaysWhatItIsFor) {
@@ -213,6 +255,7 @@ TEST(Authority, KnowsWhichRulesItCovers) {
   EXPECT_FALSE(authority.covers("b.api.example"));
   EXPECT_FALSE(authority.covers("xdeep.example"));
   EXPECT_FALSE(authority.covers("*.example"));
+  EXPECT_FALSE(authority.covers("*"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace caisson::egress {
 
-Arrival arrival_at(const Endpoint& to) noexcept {
+Arrival arrival_at(const Endpoint& to, std::uint16_t proxy) noexcept {
   // First: an address of a name is that name on every port, ours included.
   if (is_synthetic(to.address)) return {Role::Transparent, to};
   const Judged judged = classify(to.address);
@@ -14,6 +14,7 @@ Arrival arrival_at(const Endpoint& to) noexcept {
   }
   if (to.port == kProxyPort || to.port == kSocksPort) return {Role::Proxy, to};
   if (to.port == kResolverPort) return {Role::Resolver, to};
+  if (proxy != 0 && to.port == proxy) return {Role::Proxy, to};
   return {Role::Stranger, to};
 }
 

@@ -26,6 +26,7 @@ struct Arrival {
   Endpoint to;
 };
 
-[[nodiscard]] Arrival arrival_at(const Endpoint& to) noexcept;
+// `proxy`, if not 0, is one more port of the proxy.
+[[nodiscard]] Arrival arrival_at(const Endpoint& to, std::uint16_t proxy = 0) noexcept;
 
 }  // namespace caisson::egress

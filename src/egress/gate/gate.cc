@@ -117,7 +117,7 @@ bool accept_some(const std::shared_ptr<GateCore>& core, int listener) {
     }
     const auto to = local_endpoint(fd.get());
     if (!to) continue;
-    admit(core, std::move(fd), arrival_at(*to));
+    admit(core, std::move(fd), arrival_at(*to, core->proxy.port));
   }
   return true;
 }

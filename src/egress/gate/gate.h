@@ -103,6 +103,12 @@ struct Identified {
 };
 using Identify = std::function<Identified(std::string_view proxy_authorization)>;
 
+// Where clients of another dialect look for the proxy, beside its own ports of 127.0.0.1.
+struct ExtraProxy {
+  std::uint16_t port = 0;             // of loopback, too; 0: none
+  std::optional<HostName> name = {};  // which the resolver inside answers with 127.0.0.1
+};
+
 struct GateOptions {
   std::string sandbox;
   Rules rules;
@@ -116,6 +122,7 @@ struct GateOptions {
   std::shared_ptr<Authority> authority{};
   FindSecret secrets{};                // that rules name, and the gateway's keys
   std::shared_ptr<Gateway> gateway{};  // none: no language models
+  ExtraProxy proxy{};
 };
 
 struct GateCounts {

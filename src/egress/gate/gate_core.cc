@@ -14,6 +14,7 @@ GateCore::GateCore(boost::asio::any_io_executor the_executor, GateOptions option
       authority(std::move(options.authority)),
       secrets(std::move(options.secrets)),
       gateway(std::move(options.gateway)),
+      proxy(std::move(options.proxy)),
       ledger(std::move(options.rules), Clock::now()),
       name_queries(kNameQueriesPerMinuteMax, Clock::now()),
       refused_names(executor),

@@ -53,6 +53,7 @@ class GateCore : public std::enable_shared_from_this<GateCore> {
   const std::shared_ptr<Authority> authority;
   const FindSecret secrets;
   const std::shared_ptr<Gateway> gateway;
+  const ExtraProxy proxy;
 
   Ledger ledger;
   AddressBook book;

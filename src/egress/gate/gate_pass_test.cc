@@ -429,4 +429,29 @@ TEST(GatePass, HostClosesAKeptConnection) {
   }
 }
 
+TEST(GatePass, TheProxyUnderAnotherNameAndPort) {
+  NEEDS_INSIDE();
+  Host host(echo_heads());
+  Inside::Options options;
+  options.listeners = {{"127.0.0.1", 15004}};
+  options.proxy = {15004, *HostName::parse("egress-proxy")};
+  Inside inside({rule("good.example", host.port())}, options);
+  inside.names.set("good.example", {"127.0.0.1"});
+  RawClient client(15004);
+  EXPECT_EQ(client.ask(get("bad.example", host.port())).status, 403U);
+  EXPECT_EQ(client.ask(get("good.example", host.port())).status, 200U);
+  EXPECT_EQ(client.ask(get("egress-proxy", 15004)).status, 403U);  // it is no host
+  for (const bool tcp : {false, true}) {
+    const auto four = Inside::look_up("EGRESS-proxy", 1, tcp);
+    EXPECT_EQ(four.rcode, 0);
+    EXPECT_EQ(four.addresses, std::vector<std::string>{"127.0.0.1"});
+    const auto six = Inside::look_up("egress-proxy", 28, tcp);
+    EXPECT_EQ(six.rcode, 0);
+    EXPECT_TRUE(six.addresses.empty());
+  }
+  EXPECT_EQ(Inside::look_up("x.egress-proxy").rcode, 3);
+  EXPECT_TRUE(inside.names.asked() == std::vector<std::string>{} ||
+              inside.names.asked().front().starts_with("good.example"));
+}
+
 }  // namespace caisson::egress::test

@@ -277,6 +277,7 @@ Inside::Inside(std::vector<policy::NetworkEgressRule> rules, Options options) {
   made.authority = options.authority;
   made.secrets = options.secrets;
   made.gateway = options.gateway;
+  made.proxy = options.proxy;
   const bool fails = options.record_fails;
   made.witness.decided = [this, fails](Passage passage) -> asio::awaitable<Result<void>> {
     passages_.push_back(std::move(passage));

@@ -149,6 +149,7 @@ class Inside {
     std::shared_ptr<Authority> authority{};
     FindSecret secrets{};
     std::shared_ptr<Gateway> gateway{};
+    ExtraProxy proxy{};
   };
   explicit Inside(std::vector<policy::NetworkEgressRule> rules)
       : Inside(std::move(rules), Options()) {}

@@ -63,6 +63,21 @@ TEST(Arrival, ByAddressAlone) {
   EXPECT_EQ(at("::ffff:127.0.0.1", kProxyPort), Role::Stranger);  // unmapped before it is asked
 }
 
+TEST(Arrival, OneMorePortOfTheProxy) {
+  const auto at = [](const char* address, std::uint16_t port) {
+    return arrival_at({*IpAddress::parse(address), port}, 15004).role;
+  };
+  EXPECT_EQ(at("127.0.0.1", 15004), Role::Proxy);
+  EXPECT_EQ(at("::1", 15004), Role::Proxy);
+  EXPECT_EQ(at("127.0.0.1", kProxyPort), Role::Proxy);
+  EXPECT_EQ(at("127.0.0.1", kResolverPort), Role::Resolver);
+  EXPECT_EQ(at("198.18.1.0", 15004), Role::Transparent);
+  EXPECT_EQ(at("192.0.2.1", 15004), Role::Stranger);
+  EXPECT_EQ(at("127.0.0.1", 15005), Role::Stranger);
+  EXPECT_EQ(at("127.0.0.1", 0), Role::Stranger);
+  EXPECT_EQ(arrival_at({*IpAddress::parse("127.0.0.1"), 0}).role, Role::Stranger);
+}
+
 TEST(RefusedNames, FoldsWithinASecondAndIsBounded) {
   boost::asio::io_context context;
   RefusedNames names(context.get_executor());

@@ -66,6 +66,12 @@ DnsAnswer answer_of(GateCore& core, const DnsQuery& query) {
     tell_refused(core, shown(query.name), std::move(verdict));
     return {DnsRcode::NxDomain, {}};
   }
+  // Ourselves, on the guest's own loopback: no rule is asked, and no row tells of it.
+  if (query.host == core.proxy.name) {
+    DnsAnswer here;
+    here.addresses = {IpAddress::v4({127, 0, 0, 1})};
+    return here;
+  }
   Verdict verdict = decide_name(*query.host, core.ledger.rules());
   if (verdict.outcome == Outcome::Deny) {
     tell_refused(core, query.host->text(), std::move(verdict));

@@ -77,6 +77,8 @@ Verdict match(const Request& request, const HostName& host, const Rules& rules) 
   for (std::size_t i = 0; i < rules.all().size(); ++i) {
     const policy::NetworkEgressRule& rule = rules.all()[i].wanted;
     if (!policy::matches_name(rule, host.text())) continue;
+    // A default is for hosts that no rule names; here one did, and did not fit.
+    if (rule.otherwise && nearest.reason != Reason::NoRuleForHost) continue;
     if (!policy::matches_port(rule, request.port)) {
       if (nearest.reason != Reason::NoRuleForHost) continue;
       nearest =

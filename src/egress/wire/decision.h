@@ -4,7 +4,8 @@
 //
 //   1  who: the listener and the token name one sandbox (found by the caller, judged here)
 //   2  the host and port could be read, and the host is a name
-//   3  the first rule that fits; no rule, no connection
+//   3  the first rule that fits; no rule, no connection. A default (`otherwise`) is no rule for a
+//      host that a rule before it names
 //   4  every address of the name is public, or granted by that very rule
 //   5  what the client says first agrees: SNI or Host equals the name, and nothing is hidden
 //

@@ -246,6 +246,46 @@ TEST(Decision, TheFirstRuleThatFitsIsNamed) {
   EXPECT_TRUE(decide(to("b.example"), rules({apex}), kPublic).allowed());
 }
 
+// A default is for the hosts that nobody named: what a rule limits, it does not open again.
+TEST(Decision, ADefaultIsNoWayAroundARule) {
+  NetworkEgressRule reads = rule("a.example", {80, 443});
+  reads.methods = {"GET"};
+  reads.inspect = true;
+  NetworkEgressRule deletes = rule("*.example");
+  deletes.methods = {"DELETE"};
+  deletes.inspect = true;
+  NetworkEgressRule everywhere = rule("*");
+  everywhere.every_name = everywhere.otherwise = true;
+  const Rules open = rules({reads, deletes, everywhere});
+  const auto with = [&](std::string_view name, std::string method, std::uint16_t port = 80) {
+    return decide(to(name, port, HttpSeen{std::move(method), "/", {}}), open, kPublic);
+  };
+  const Verdict post = with("a.example", "POST");
+  expect_denied(post, Reason::MethodNotAllowed);
+  EXPECT_EQ(post.rule_index, 0U);
+  expect_denied(with("b.example", "GET"), Reason::MethodNotAllowed);
+  expect_denied(with("a.example", "GET", 8080), Reason::MethodNotAllowed);
+  expect_denied(decide(to("a.example", 22), rules({rule("a.example", {443}), everywhere}), kPublic),
+                Reason::PortNotAllowed);
+  expect_denied(decide(to("a.example", 443, OtherSeen{}), open, kPublic), Reason::HttpNotSeen);
+  Request opaque = to("a.example", 443, hello("a.example"));
+  expect_denied(decide(opaque, open, kPublic), Reason::HttpNotSeen);
+  // Each rule that names the host counts, and the default for every other.
+  EXPECT_EQ(with("a.example", "GET").rule_index, 0U);
+  EXPECT_EQ(with("a.example", "DELETE").rule_index, 1U);
+  EXPECT_EQ(with("a.example", "DELETE", 8080).rule_index, 1U);
+  EXPECT_EQ(with("c.test", "POST").rule_index, 2U);
+  EXPECT_TRUE(decide(to("c.test", 22, OtherSeen{}), open, kPublic).allowed());
+  expect_denied(decide(to("c.test"), open, at({"10.0.0.1"})), Reason::ForbiddenAddress);
+  EXPECT_TRUE(decide_name(host("a.example"), open).allowed());
+  everywhere.otherwise = false;
+  EXPECT_EQ(
+      decide(to("a.example", 80, HttpSeen{"POST", "/", {}}), rules({reads, everywhere}), kPublic)
+          .rule_index,
+      1U)
+      << "a rule that is no default";
+}
+
 TEST(Decision, ItSaysWhatItNeedsNext) {
   const Rules open = rules({rule("a.example")});
   const Verdict resolve = decide(to("a.example", 443, NothingSeen{}), open, {});

@@ -83,7 +83,8 @@ class LauncherCore {
   [[nodiscard]] Result<UniqueFd> socket_inside(const std::string& id, int family);
   // The way out of a sandbox that has none yet, or whose last server is gone.
   [[nodiscard]] Result<GateSockets> open_gate(const std::string& id,
-                                              const std::vector<std::uint16_t>& ports);
+                                              const std::vector<std::uint16_t>& ports,
+                                              std::uint16_t proxy = 0);
   [[nodiscard]] int pidfd(const std::string& id) const noexcept;
   [[nodiscard]] Result<void> sweep() { return tier_->sweep(); }
 

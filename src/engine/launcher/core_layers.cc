@@ -1,4 +1,5 @@
 // The part of the core that keeps file state: layers, seals, stacks, volumes.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,8 +146,11 @@ Result<void> LauncherCore::set_volume(const std::string& name, std::uint64_t byt
   const std::string path = Pool::kVolumes + name;
   if (store->has(path)) return store->limit(path, bytes_max);
   TRY(store->make(path, bytes_max));
-  // Its users are others in each sandbox.
-  if (::fchmodat(store->root(), path.c_str(), 0777, 0) != 0)
+  // Its users are others in each sandbox. Of those no one has the id of init: the first who mounts
+  // it becomes its owner.
+  if (::fchmodat(store->root(), path.c_str(), 0777, 0) != 0 ||
+      ::fchownat(store->root(), path.c_str(), native::kStoreBase + kInitId,
+                 native::kStoreBase + kInitId, AT_SYMLINK_NOFOLLOW) != 0)
     return sys_failure("open the volume", errno);
   return {};
 }

@@ -43,14 +43,16 @@ Result<UniqueFd> LauncherCore::socket_inside(const std::string& id, int family) 
 }
 
 Result<GateSockets> LauncherCore::open_gate(const std::string& id,
-                                            const std::vector<std::uint16_t>& ports) {
+                                            const std::vector<std::uint16_t>& ports,
+                                            std::uint16_t proxy) {
   LaunchRequest judged;
   judged.gate_ports = ports;
+  judged.gate_proxy = proxy;
   TRY(check(judged));
   Live* live = TRY(find(id));
   if (live->end != EndReason::Running || live->sandbox.pidfd() < 0)
     return failure(Errc::Gone, "sandbox '" + id + "' has ended");
-  return native::open_gate_in(live->sandbox.pidfd(), ports);
+  return native::open_gate_in(live->sandbox.pidfd(), ports, proxy);
 }
 
 int LauncherCore::pidfd(const std::string& id) const noexcept {

@@ -70,8 +70,9 @@ Result<Handed> on_socket(Job& job) {
 Result<Handed> on_gate(Job& job) {
   job.id = job.reader.get_string();
   const auto ports = launcher_wire::read_ports(job.reader);
+  const auto proxy = job.reader.get<std::uint16_t>();
   TRY(job.reader.finish());
-  GateSockets gate = TRY(job.core.open_gate(job.id, ports));
+  GateSockets gate = TRY(job.core.open_gate(job.id, ports, proxy));
   launcher_wire::write(job.writer, gate);
   Handed all;
   launcher_wire::append(all, std::move(gate));

@@ -146,6 +146,7 @@ void write(Writer& writer, const LaunchRequest& request) {
   writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
   writer.put(static_cast<std::uint8_t>(request.gate ? 1 : 0));
   write_ports(writer, request.gate_ports);
+  writer.put(request.gate_proxy);
   write(writer, request.stack);
   writer.put(request.storage).put(request.program);
   writer.put(static_cast<std::uint8_t>(request.resume ? 1 : 0));
@@ -188,6 +189,7 @@ LaunchRequest read_launch_request(Reader& reader) {
   request.scope_sockets = reader.get<std::uint8_t>() != 0;
   request.gate = reader.get<std::uint8_t>() != 0;
   request.gate_ports = read_ports(reader);
+  request.gate_proxy = reader.get<std::uint16_t>();
   request.stack = read_stack(reader);
   request.storage = get_enum(reader, Storage::Disk, Storage::Memory);
   request.program = get_enum(reader, Program::Layer, Program::Init);

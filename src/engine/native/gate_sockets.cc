@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 
 #include "policy/way_out.h"
 #include "sys/file.h"
@@ -17,8 +18,13 @@ namespace caisson::engine::native {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr std::uint16_t kOnLoopback[] = {policy::kProxyPort, policy::kSocksPort,
-                                         policy::kResolverPort};
+
+// Ours on 127.0.0.1 and ::1, whatever the rules say. The proxy's own is the first.
+std::vector<std::uint16_t> own_ports(std::uint16_t proxy) {
+  std::vector<std::uint16_t> ports{policy::kProxyPort, policy::kSocksPort, policy::kResolverPort};
+  if (proxy != 0 && std::ranges::find(ports, proxy) == ports.end()) ports.push_back(proxy);
+  return ports;
+}
 
 // Both families by one socket, or the older alone where the kernel has no other.
 Result<UniqueFd> listen_on(std::uint16_t port) {
@@ -60,13 +66,13 @@ Result<UniqueFd> bind_resolver() {
   return made;
 }
 
-Result<UniqueFd> steer_to(int listener) {
+Result<UniqueFd> steer_to(int listener, std::span<const std::uint16_t> own) {
   const UniqueFd here = TRY(sys::open_at(AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY));
   sys::Steered what;
   what.v4 = policy::kSyntheticV4;
   what.v4_bits = policy::kSyntheticV4Bits;
   std::copy_n(policy::kSyntheticV6.begin(), what.v6.size(), what.v6.begin());
-  what.loopback = kOnLoopback;
+  what.loopback = own;
   return sys::steer(here.get(), listener, what);
 }
 
@@ -92,22 +98,24 @@ Result<void> route_to_us() {
 
 }  // namespace
 
-Result<GateSockets> open_gate_in(int target, const std::vector<std::uint16_t>& ports) {
+Result<GateSockets> open_gate_in(int target, const std::vector<std::uint16_t>& ports,
+                                 std::uint16_t proxy) {
   const auto visit = TRY(sys::NetworkNamespaceVisit::begin(target));
+  const std::vector<std::uint16_t> own = own_ports(proxy);
   GateSockets made;
   TRY(route_to_us());
   made.resolver = TRY(bind_resolver());
   made.listeners.push_back(TRY(listen_on(policy::kProxyPort)));
-  auto steering = steer_to(made.listeners.front().get());
+  auto steering = steer_to(made.listeners.front().get(), own);
   if (steering) {
     made.steering = std::move(*steering);
     return made;
   }
   // Without steering a connection arrives only where somebody listens: on the ports of the rules.
-  for (const std::uint16_t port : {policy::kSocksPort, policy::kResolverPort})
+  for (const std::uint16_t port : std::span(own).subspan(1))
     made.listeners.push_back(TRY(listen_on(port)));
   for (const std::uint16_t port : ports) {
-    if (std::ranges::find(kOnLoopback, port) != std::end(kOnLoopback)) continue;
+    if (std::ranges::find(own, port) != own.end()) continue;
     made.listeners.push_back(TRY(listen_on(port)));
   }
   return made;

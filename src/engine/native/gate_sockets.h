@@ -13,7 +13,9 @@
 namespace caisson::engine::native {
 
 // In the network behind `target`: a network namespace's descriptor, or a pidfd. `ports` are the
-// ones that get a listener of their own where the kernel cannot steer.
-[[nodiscard]] Result<GateSockets> open_gate_in(int target, const std::vector<std::uint16_t>& ports);
+// ones that get a listener of their own where the kernel cannot steer; `proxy`, if not 0, is one
+// more port on which the proxy is found.
+[[nodiscard]] Result<GateSockets> open_gate_in(int target, const std::vector<std::uint16_t>& ports,
+                                               std::uint16_t proxy = 0);
 
 }  // namespace caisson::engine::native

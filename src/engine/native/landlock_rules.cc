@@ -21,8 +21,8 @@ std::vector<Rule> landlock_rules(const LaunchRequest& request) {
     for (const char* path : {"/tmp", "/run", "/dev/shm"})
       rules.push_back({wire::Access::Write, path});
   }
-  if (request.workspace == WorkspaceMode::Writable)
-    rules.push_back({wire::Access::Write, "/workspace"});
+  if (has_own_workspace(request))
+    rules.push_back({wire::Access::Write, std::string(kOwnWorkspace)});
   for (const Folder& folder : request.folders) {
     if (folder.mode != FolderMode::ReadOnly) rules.push_back({wire::Access::Write, folder.at});
   }

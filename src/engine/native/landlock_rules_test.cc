@@ -38,6 +38,23 @@ TEST(LandlockRules, OnlyWhatIsGrantedIsWritten) {
   EXPECT_EQ(written(request), (Paths{"/cache", "/copy", "/real"}));
 }
 
+TEST(LandlockRules, AVolumeInThePlaceOfTheWorkspace) {
+  LaunchRequest request;
+  request.scratch = ScratchMode::ReadOnly;
+  StoreMount volume;
+  volume.kind = StoreMount::Kind::Volume;
+  volume.at = "/workspace";
+  volume.read_only = true;
+  request.store_mounts = {volume};
+  EXPECT_FALSE(has_own_workspace(request));
+  EXPECT_EQ(written(request), Paths{});
+  request.store_mounts[0].read_only = false;
+  EXPECT_EQ(written(request), Paths{"/workspace"});
+  request.store_mounts[0].at = "/workspace/x";
+  EXPECT_TRUE(has_own_workspace(request));
+  EXPECT_EQ(written(request), (Paths{"/workspace", "/workspace/x"}));
+}
+
 TEST(LandlockRules, AWritableRootIsOneRule) {
   LaunchRequest request;
   request.root = RootMode::Writable;

@@ -59,6 +59,7 @@ class RootfsBuilder {
   Result<void> add_store_mount(const StoreMount& wish);
   Result<UniqueFd> store_mount(const StoreMount& wish);
   Result<UniqueFd> view(const StoreMount& wish);
+  Result<void> settle_owner(const std::string& volume);
   Result<void> add_scratch(const std::string& at, const std::string& name);
   Result<void> add_folder(const Folder& folder, int source, std::size_t number);
   Result<UniqueFd> private_copy(const UniqueFd& lower, std::size_t number);
@@ -386,6 +387,17 @@ Result<UniqueFd> RootfsBuilder::view(const StoreMount& wish) {
   return root;
 }
 
+// A volume belongs to the first who may write it, and to nobody before that.
+Result<void> RootfsBuilder::settle_owner(const std::string& volume) {
+  const UniqueFd folder = TRY(store_.open(volume));
+  struct stat facts{};
+  if (::fstat(folder.get(), &facts) != 0) return sys_failure("look at the volume", errno);
+  if (facts.st_uid != slot_.ids.host_uid(kInitId)) return {};
+  if (::fchownat(folder.get(), "", tenant_uid(), tenant_gid(), AT_EMPTY_PATH) != 0)
+    return sys_failure("own the volume", errno);
+  return {};
+}
+
 Result<UniqueFd> RootfsBuilder::store_mount(const StoreMount& wish) {
   const auto stored = [&](const std::string& path, unsigned flags) -> Result<UniqueFd> {
     const UniqueFd folder = TRY(store_.open(path));
@@ -399,6 +411,7 @@ Result<UniqueFd> RootfsBuilder::store_mount(const StoreMount& wish) {
     case StoreMount::Kind::Upper:
       return sources_.upper_of(wish.name, slot_);
     case StoreMount::Kind::Volume:
+      if (!wish.read_only) TRY(settle_owner(Pool::kVolumes + wish.name));
       return stored(Pool::kVolumes + wish.name, wish.read_only ? sys::kMountReadOnly : 0U);
     case StoreMount::Kind::Target:
       return stored(Pool::kMaking + request_.id, 0);
@@ -432,8 +445,8 @@ Result<void> RootfsBuilder::add_devices() {
 
 Result<void> RootfsBuilder::finish_trees() {
   for (Tree& tree : trees_) {
-    if (tree.at == "/" && !tree.writable && request_.workspace == WorkspaceMode::Writable) {
-      add("/workspace", TRY(sys::clone_mount(tree.mount.get(), "workspace", 0)));
+    if (tree.at == "/" && !tree.writable && has_own_workspace(request_)) {
+      add(std::string(kOwnWorkspace), TRY(sys::clone_mount(tree.mount.get(), "workspace", 0)));
     }
     // What stands on the stage stays there; the child gets a copy.
     if (sources_.store.stage.needed()) tree.mount = TRY(sys::clone_mount(tree.mount.get(), "", 0));

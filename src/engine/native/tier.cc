@@ -328,7 +328,10 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   const Supply::Around around = TRY(supply_.surroundings());
   TRY(need_parts());
   GateSockets gate;
-  if (request.gate) gate = TRY_IN("the way out", open_gate_in(around.network, request.gate_ports));
+  if (request.gate) {
+    gate =
+        TRY_IN("the way out", open_gate_in(around.network, request.gate_ports, request.gate_proxy));
+  }
 
   LowDescriptors low;
   std::vector<int> task_numbers;

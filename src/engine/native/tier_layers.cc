@@ -29,7 +29,7 @@ std::vector<std::string> written_mounts(const LaunchRequest& request,
   std::vector<std::string> paths = request.writable;
   for (const Alias& alias : request.aliases) paths.push_back(alias.at);
   if (request.root != RootMode::Writable) {
-    if (request.workspace == WorkspaceMode::Writable) paths.emplace_back("/workspace");
+    if (has_own_workspace(request)) paths.emplace_back(kOwnWorkspace);
     return paths;
   }
   paths.emplace_back("/");
