@@ -122,7 +122,7 @@ std::vector<std::string> server_arguments(const ServeOptions& options, const Han
   add("--lock-fd", std::to_string(hand_over.lock));
   for (const int fd : hand_over.listeners) add("--listen-fd", std::to_string(fd));
   if (flags.config) add("--config", *flags.config);
-  if (flags.grpc_listen) add("--grpc-listen", *flags.grpc_listen);
+  for (const int fd : hand_over.grpc) add("--grpc-listen-fd", std::to_string(fd));
   if (flags.drain_seconds) add("--drain", fmt::format("{}", *flags.drain_seconds));
   if (flags.settings.log_level) add("--log-level", *flags.settings.log_level);
   if (flags.settings.log_format) add("--log-format", *flags.settings.log_format);
@@ -237,6 +237,7 @@ Result<void> hand_over(const ServeOptions& options, const ServerIdentity& server
   TRY(ensure_launcher(options.settings.server.state_dir, server,
                       {options.flags.orphan_grace_seconds, options.flags.store_bytes}));
   std::vector<int> kept = things.listeners;
+  kept.insert(kept.end(), things.grpc.begin(), things.grpc.end());
   kept.push_back(things.lock);
   set_limits();
   TRY_IN("drop privileges", engine::native::become_unprivileged(server.uid, server.gid));
@@ -251,8 +252,6 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
                    "the server starts as root, makes its launcher, and drops every privilege; "
                    "there is no server for ordinary users yet");
   }
-  if (options.flags.grpc_listen)
-    return failure(Errc::Unsupported, "--grpc-listen: this server has no gRPC yet; leave it out");
   const std::string state_dir = options.settings.server.state_dir;
   const std::string program = TRY(control::find_server());
   const UniqueFd image = TRY(sys::open_at(AT_FDCWD, program, O_PATH));
@@ -263,7 +262,11 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   const UniqueFd lock = TRY(take_lock(state_dir));
   // The addresses first: when one of them is taken, no launcher is started at all.
   const auto sockets = TRY(open_sockets(options, std::move(handed), server));
+  UniqueFd grpc;
+  if (const auto address = policy::grpc_address(options.settings))
+    grpc = TRY_IN("gRPC", listen_on(*address, server));
   HandOver things;
+  if (grpc) things.grpc.push_back(grpc.get());
   things.lock = lock.get();
   things.launcher_socket = engine::launcher_socket(state_dir);
   for (const UniqueFd& socket : sockets) things.listeners.push_back(socket.get());
@@ -277,7 +280,9 @@ void add_options(CLI::App& app, ServeFlags& flags) {
                  "where to listen: ADDR:PORT or unix:PATH; may be repeated (127.0.0.1:8080)")
       ->type_name("ADDRESS")
       ->take_all();
-  app.add_option("--grpc-listen", flags.grpc_listen, "where to listen for gRPC")
+  app.add_option("--grpc-listen", flags.settings.grpc_listen,
+                 "where to listen for gRPC and gRPC-Web, or 'off' (127.0.0.1:50051, beside the "
+                 "usual --listen)")
       ->type_name("ADDRESS");
   app.add_option("--state-dir", flags.settings.state_dir, "where everything is kept")
       ->type_name("PATH");

@@ -24,7 +24,6 @@ namespace caisson::cli {
 struct ServeFlags {
   policy::SettingFlags settings;
   std::optional<std::string> config;
-  std::optional<std::string> grpc_listen;
   std::optional<double> drain_seconds;
   std::int64_t orphan_grace_seconds = 600;
   std::uint64_t store_bytes = 0;
@@ -62,6 +61,7 @@ struct HandOver {
   std::vector<int> listeners;
   int lock = -1;
   std::string launcher_socket;
+  std::vector<int> grpc{};  // listeners as well
 };
 [[nodiscard]] std::vector<std::string> server_arguments(const ServeOptions& options,
                                                         const HandOver& hand_over);

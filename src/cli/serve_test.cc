@@ -93,9 +93,8 @@ TEST(Serve, WhatWasTypedIsHandedThroughUnchanged) {
   flags.settings.open = true;
   flags.settings.log_level = "debug";
   flags.settings.log_format = "json";
-  flags.grpc_listen = "127.0.0.1:50051";
   flags.drain_seconds = 2.5;
-  const auto words = server_arguments(resolved(flags), {{8, 9}, 7, "/s/run/launcher.sock"});
+  const auto words = server_arguments(resolved(flags), {{8, 9}, 7, "/s/run/launcher.sock", {10}});
   EXPECT_EQ(words, (Texts{"caissond",
                           "--state-dir",
                           "/s",
@@ -107,8 +106,8 @@ TEST(Serve, WhatWasTypedIsHandedThroughUnchanged) {
                           "8",
                           "--listen-fd",
                           "9",
-                          "--grpc-listen",
-                          "127.0.0.1:50051",
+                          "--grpc-listen-fd",
+                          "10",
                           "--drain",
                           "2.5",
                           "--log-level",

@@ -23,6 +23,7 @@
 #include "control/open_fleet.h"
 #include "doors/rest/rest.h"
 #include "http/server.h"
+#include "http/tls_front.h"
 #include "main/front_door.h"
 #include "main/server_log.h"
 #include "sys/file.h"
@@ -104,7 +105,7 @@ class ServerLife {
     options.hosts = host_rules(settings_, bound_);
     options.open = settings_.auth.open;
     options.version = CAISSON_VERSION;
-    options.extra_metrics = [this] { return http_metrics(); };
+    options.extra_metrics = [this] { return http_metrics() + (grpc_ ? grpc_->metrics() : ""); };
     door_ = std::make_unique<rest::Door>(*fleet_, *access_, *store_, log_, std::move(options));
     if (auto opened = open_daiv(); !opened) co_return opened;
     front_ = std::make_unique<FrontDoor>(*door_, *daiv_);
@@ -112,9 +113,60 @@ class ServerLife {
     for (const int socket : flags_.listeners) {
       if (auto listening = http_->listen(UniqueFd(socket)); !listening) co_return listening;
     }
+    if (auto opened = co_await open_grpc(); !opened) co_return opened;
     watch_signals();
     say_ready();
     co_return Result<void>();
+  }
+
+  // A server of its own: another handler, other limits, HTTP/2 beside HTTP/1.1.
+  asio::awaitable<Result<void>> open_grpc() {
+    if (flags_.grpc_listeners.empty()) co_return Result<void>();
+    grpc::GrpcOptions options = grpc_options(settings_);
+    options.on_request = [this](const grpc::RequestLine& line) {
+      log_.request({.request_id = line.request_id,
+                    .method = "POST",
+                    .path = line.path,
+                    .route = line.code,
+                    .status = line.status,
+                    .took = line.took,
+                    .peer = line.peer,
+                    .actor = line.actor,
+                    .tenant = line.tenant});
+    };
+    options.on_failure = [this](std::string_view request_id, const Error& error) {
+      log_.failed(request_id, error);
+    };
+    grpc_ = std::make_unique<grpc::Door>(*fleet_, *access_, std::move(options));
+    co_await grpc_->remove_left_over();
+    std::shared_ptr<http::TlsFront> tls;
+    const policy::AgentboxSettings& said = settings_.agentbox;
+    if (!said.tls_key_file.empty()) {
+      auto made = http::TlsFront::make(said.tls_certificate_file, said.tls_key_file);
+      if (!made) co_return std::unexpected(made.error().within("agentbox.tls_certificate_file"));
+      tls = *std::move(made);
+    }
+    http::Limits limits;
+    limits.http2 = true;
+    grpc_http_ = http::Server::make(io_.get_executor(), *grpc_, limits, grpc::error_body);
+    for (const int socket : flags_.grpc_listeners) {
+      auto address = bound_address(socket);
+      if (!address) co_return std::unexpected(address.error());
+      grpc_url_ = url_of(*address, tls != nullptr);
+      if (auto listening = grpc_http_->listen(UniqueFd(socket), tls); !listening)
+        co_return listening;
+    }
+    asio::co_spawn(io_, sweep_grpc(seconds(said.sweep_seconds)), asio::detached);
+    co_return Result<void>();
+  }
+
+  asio::awaitable<void> sweep_grpc(seconds interval) {
+    boost::system::error_code cancelled;
+    while (!cancelled && !ending_) {
+      grpc_sweeper_.expires_after(interval);
+      co_await grpc_sweeper_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+      if (!cancelled) co_await grpc_->sweep();
+    }
   }
 
   Result<void> open_daiv() {
@@ -152,10 +204,10 @@ class ServerLife {
   // A host that lets us lock no memory has no secrets, and whatever names one is refused; the rest
   // of the server needs none, unless the settings say otherwise.
   Result<void> open_vault() {
-    auto vault = control::Vault::open(vault_paths(settings_));
+    auto vault = control::Vault::open(TRY(vault_paths(settings_)));
     const policy::EgressSettings& egress = settings_.egress;
-    const bool needed =
-        egress.openai.enabled() || egress.anthropic.enabled() || egress.host_port.has_value();
+    const bool needed = egress.openai.enabled() || egress.anthropic.enabled() ||
+                        egress.host_port.has_value() || !settings_.agentbox.proxy_host.empty();
     if (!vault && (needed || vault.error().code != Errc::Unsupported))
       return std::unexpected(vault.error().within("secrets"));
     if (vault) {
@@ -202,8 +254,10 @@ class ServerLife {
     std::string line = "listening on";
     for (const policy::ListenAddress& address : bound_) line += " " + url_of(address);
     fmt::print("{}\n", line);
+    if (!grpc_url_.empty()) fmt::print("gRPC on {}\n", grpc_url_);
     std::fflush(stdout);
     log_.say(LogLevel::Info, line);
+    if (!grpc_url_.empty()) log_.say(LogLevel::Info, "gRPC on " + grpc_url_);
     notify("READY=1\nSTATUS=" + line);
   }
 
@@ -296,11 +350,19 @@ class ServerLife {
     daiv_->close();
     reaper_.cancel();
     http_->stop([this] { answered_ = true; });
+    if (grpc_http_) {
+      grpc_->close();
+      grpc_sweeper_.cancel();
+      grpc_answered_ = false;
+      grpc_http_->stop([this] { grpc_answered_ = true; });
+    }
     log_.say(LogLevel::Info, "stopping");
     patience_ = Clock::now() +
                 duration_cast<milliseconds>(std::chrono::duration<double>(flags_.drain_seconds));
     asio::co_spawn(io_, wind_down(), asio::detached);
   }
+
+  [[nodiscard]] bool all_answered() const noexcept { return answered_ && grpc_answered_; }
 
   asio::awaitable<void> wind_down() {
     asio::steady_timer timer(io_);
@@ -311,14 +373,15 @@ class ServerLife {
     }
     co_await fleet_->stop("the server was stopped");
     TimePoint latest = Clock::now() + kLastAnswers;
-    while (!answered_ && !hurried_ && Clock::now() < latest) {
+    while (!all_answered() && !hurried_ && Clock::now() < latest) {
       timer.expires_after(kDrainLook);
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
     // Who does not read his answer by now is cut; his call ends at its next turn.
     http_->stop(nullptr);
+    if (grpc_http_) grpc_http_->stop(nullptr);
     latest = Clock::now() + kLastTurns;
-    while (!answered_ && Clock::now() < latest) {
+    while (!all_answered() && Clock::now() < latest) {
       timer.expires_after(kDrainLook);
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
@@ -340,12 +403,17 @@ class ServerLife {
   std::unique_ptr<rest::Door> door_;
   std::unique_ptr<daiv::Door> daiv_;
   std::unique_ptr<FrontDoor> front_;
+  std::unique_ptr<grpc::Door> grpc_;
   std::unique_ptr<http::Server> http_;
+  std::unique_ptr<http::Server> grpc_http_;
   asio::signal_set signals_{io_, SIGTERM, SIGINT, SIGHUP};
   asio::steady_timer reaper_{io_};
+  asio::steady_timer grpc_sweeper_{io_};
+  std::string grpc_url_;
   bool ending_ = false;
   bool hurried_ = false;
-  bool answered_ = false;  // no connection is left
+  bool answered_ = false;      // no connection is left
+  bool grpc_answered_ = true;  // where there is such a port
   TimePoint patience_{};
 };
 
@@ -353,9 +421,6 @@ class ServerLife {
 
 Result<void> serve(const ServerFlags& flags) {
   policy::Settings settings = TRY(load_settings(flags));
-  if (flags.grpc_listen) {
-    return failure(Errc::Unsupported, "--grpc-listen: this server has no gRPC yet; leave it out");
-  }
   return ServerLife(flags, std::move(settings)).run();
 }
 

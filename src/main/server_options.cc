@@ -47,6 +47,13 @@ control::CreateWish profile_of(const policy::ProfileSettings& said) {
   return wish;
 }
 
+Result<std::string> first_line(const std::string& file) {
+  std::string text = TRY(sys::read_small(AT_FDCWD, file, kKeyBytesMax));
+  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
+  if (text.empty()) return failure(Errc::InvalidArgument, "its first line is empty");
+  return text;
+}
+
 bool is_any(const policy::ListenAddress& address) {
   return address.host == "0.0.0.0" || address.host == "::";
 }
@@ -60,7 +67,7 @@ std::optional<int> parse_flags(std::span<char*> args, ServerFlags& flags) {
   app.add_option("--lock-fd", flags.lock);
   app.add_option("--listen-fd", flags.listeners)->required()->take_all();
   app.add_option("--config", flags.config);
-  app.add_option("--grpc-listen", flags.grpc_listen);
+  app.add_option("--grpc-listen-fd", flags.grpc_listeners)->take_all();
   app.add_option("--drain", flags.drain_seconds);
   app.add_option("--log-level", flags.settings.log_level);
   app.add_option("--log-format", flags.settings.log_format);
@@ -137,11 +144,7 @@ Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings) {
   daiv::DaivOptions options;
   options.api_key = said.api_key;
   if (options.api_key.empty() && !said.api_key_file.empty()) {
-    options.api_key =
-        TRY_IN("daiv.api_key_file", sys::read_small(AT_FDCWD, said.api_key_file, kKeyBytesMax));
-    options.api_key.resize(std::min(options.api_key.find_first_of("\r\n"), options.api_key.size()));
-    if (options.api_key.empty())
-      return failure(Errc::InvalidArgument, "daiv.api_key_file: its first line is empty");
+    options.api_key = TRY_IN("daiv.api_key_file", first_line(said.api_key_file));
   }
   options.tenant = said.tenant;
   options.prefix = said.prefix;
@@ -162,14 +165,50 @@ Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings) {
   return options;
 }
 
-control::VaultPaths vault_paths(const policy::Settings& settings) {
+grpc::GrpcOptions grpc_options(const policy::Settings& settings) {
+  const policy::AgentboxSettings& said = settings.agentbox;
+  grpc::GrpcOptions options;
+  options.open = settings.auth.open;
+  options.web_origins = said.web_origins;
+  options.message_bytes_max = static_cast<std::size_t>(said.message_bytes_max);
+  options.image = said.image;
+  options.storage = said.storage;
+  options.storage_bytes = static_cast<std::uint64_t>(said.storage_mb) * kMegabyte;
+  options.session_timeout = seconds(said.session_timeout_seconds);
+  options.max_sessions = static_cast<std::size_t>(said.max_sessions);
+  options.allowed_hosts = said.allowed_hosts;
+  options.read_only_root = said.read_only_root;
+  options.keep_partial_output = said.keep_partial_output;
+  options.proxy_host = said.proxy_host;
+  options.proxy_port = static_cast<std::uint16_t>(said.proxy_port);
+  options.pip_index_url = said.pip_index_url;
+  options.pip_index_addresses = said.pip_index_addresses;
+  // Never more than the operator gives anybody.
+  const policy::LimitsMaxSettings& most = settings.sandbox.limits_max;
+  if (most.cpu > 0) options.cores = std::min(options.cores, most.cpu);
+  if (most.memory_mb > 0)
+    options.memory_bytes =
+        std::min(options.memory_bytes, static_cast<std::uint64_t>(most.memory_mb) * kMegabyte);
+  options.life_seconds = most.timeout_seconds;
+  return options;
+}
+
+Result<control::VaultPaths> vault_paths(const policy::Settings& settings) {
   const std::string own = settings.server.state_dir + "/server";
   const auto or_own = [&own](const std::string& said, const char* name) {
     return said.empty() ? own + name : said;
   };
-  return {or_own(settings.egress.secrets_file, "/secrets"),
-          or_own(settings.egress.secrets_key_file, "/secrets.key"), own + "/authorities.key",
-          or_own(settings.egress.jwt_secret_file, "/proxy-tokens.key")};
+  control::VaultPaths paths{or_own(settings.egress.secrets_file, "/secrets"),
+                            or_own(settings.egress.secrets_key_file, "/secrets.key"),
+                            own + "/authorities.key",
+                            or_own(settings.egress.jwt_secret_file, "/proxy-tokens.key")};
+  const policy::AgentboxSettings& agentbox = settings.agentbox;
+  if (agentbox.proxy_host.empty()) return paths;  // nobody reads its tokens
+  if (!agentbox.signing_key.empty()) paths.token_key_text = agentbox.signing_key;
+  if (agentbox.signing_key.empty() && !agentbox.signing_key_file.empty())
+    paths.token_key_text =
+        TRY_IN("agentbox.signing_key_file", first_line(agentbox.signing_key_file));
+  return paths;
 }
 
 store::StoreOptions store_options(const policy::Settings& settings) {
@@ -227,16 +266,17 @@ Result<policy::ListenAddress> bound_address(int socket) {
   return address;
 }
 
-std::string url_of(const policy::ListenAddress& address) {
+std::string url_of(const policy::ListenAddress& address, bool encrypted) {
+  const std::string scheme = encrypted ? "https://" : "http://";
   switch (address.family) {
     case policy::ListenAddress::Family::Unix:
       return "unix:" + address.host;
     case policy::ListenAddress::Family::Ip6:
-      return "http://[" + address.host + "]:" + std::to_string(address.port);
+      return scheme + "[" + address.host + "]:" + std::to_string(address.port);
     case policy::ListenAddress::Family::Ip4:
       break;
   }
-  return "http://" + address.host + ":" + std::to_string(address.port);
+  return scheme + address.host + ":" + std::to_string(address.port);
 }
 
 std::string curl_target(const policy::ListenAddress& address) {

@@ -12,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "control/open_fleet.h"
 #include "doors/daiv/daiv.h"
+#include "doors/grpc/grpc.h"
 #include "doors/rest/guard.h"
 #include "policy/settings/settings.h"
 #include "store/store.h"
@@ -24,7 +25,7 @@ struct ServerFlags {
   std::vector<int> listeners;
   int lock = -1;
   std::string launcher_socket;
-  std::optional<std::string> grpc_listen;
+  std::vector<int> grpc_listeners;
   double drain_seconds = 0;
   bool new_admin_token = false;
 };
@@ -39,9 +40,10 @@ struct ServerFlags {
 // And the language models: an address of a provider that cannot be is refused by name.
 [[nodiscard]] Result<void> add_models(const policy::EgressSettings& settings,
                                       control::FleetOptions& options);
-[[nodiscard]] control::VaultPaths vault_paths(const policy::Settings& settings);
+[[nodiscard]] Result<control::VaultPaths> vault_paths(const policy::Settings& settings);
 // The door for clients of daiv-sandbox; its key comes from the environment or from its file.
 [[nodiscard]] Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings);
+[[nodiscard]] grpc::GrpcOptions grpc_options(const policy::Settings& settings);
 [[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);
 // `bound` are the addresses of the listeners, as they are.
 [[nodiscard]] rest::HostRules host_rules(const policy::Settings& settings,
@@ -49,7 +51,7 @@ struct ServerFlags {
 // Where a listening socket listens; port 0 has become a number.
 [[nodiscard]] Result<policy::ListenAddress> bound_address(int socket);
 // "http://127.0.0.1:8080", "unix:/run/api.sock".
-[[nodiscard]] std::string url_of(const policy::ListenAddress& address);
+[[nodiscard]] std::string url_of(const policy::ListenAddress& address, bool encrypted = false);
 // The same as words for curl, which takes a unix socket apart from the URL.
 [[nodiscard]] std::string curl_target(const policy::ListenAddress& address);
 

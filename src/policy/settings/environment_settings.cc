@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view kOurs = "CAISSON_";
 constexpr std::string_view kTheirs = "CAGEBOX_";
 constexpr std::string_view kDaiv = "DAIV_SANDBOX_";
-constexpr std::array<std::string_view, 9> kSections = {"SERVER_", "SANDBOX_", "PROFILES_",
-                                                       "AUDIT_",  "LOGGING_", "AUTH_",
-                                                       "EGRESS_", "IMAGES_",  "DAIV_"};
+constexpr std::array<std::string_view, 10> kSections = {
+    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_", "LOGGING_",
+    "AUTH_",   "EGRESS_",  "IMAGES_",   "DAIV_",  "AGENTBOX_"};
 // Below a section's name, but no setting: where the server's program is, for whoever starts it.
 constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
 
@@ -179,11 +179,36 @@ Result<void> apply_daiv(Settings& settings, std::span<const std::string> environ
   return {};
 }
 
+// As that service reads them. Its port is one of every address; ours is one of this machine, unless
+// agentbox.listen says more.
+Result<void> apply_agentbox(Settings& settings, std::span<const std::string> environ) {
+  AgentboxSettings& agentbox = settings.agentbox;
+  if (const auto port = find_variable(environ, "GRPC_PORT"))
+    TRY(take(settings, "agentbox.listen", scalar("127.0.0.1:" + std::string(*port)), "GRPC_PORT"));
+  // The path itself is not used: what is kept lies in volumes, which have a limit.
+  if (const auto path = find_variable(environ, "STORAGE_PATH"); path && !path->empty())
+    agentbox.storage = true;
+  if (const auto key = find_variable(environ, "SIGNING_KEY"); key && !key->empty())
+    agentbox.signing_key = *key;
+  const auto runtime = find_variable(environ, "SANDBOX_RUNTIME");
+  if (runtime && *runtime != "runc")
+    return bad_field("SANDBOX_RUNTIME",
+                     fmt::format("SANDBOX_RUNTIME: {} is no tier of this server; its native one "
+                                 "takes the place of runc",
+                                 in_quotes(*runtime)));
+  for (const AgentboxVariable& variable : agentbox_variables()) {
+    const auto value = find_variable(environ, variable.name);
+    if (value) TRY(take(settings, variable.path, scalar(*value), variable.name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> apply_environment(Settings& settings, std::span<const std::string> environ) {
   TRY(check_names(environ));
   TRY(apply_daiv(settings, environ));
+  TRY(apply_agentbox(settings, environ));
   for (const SettingKey& key : setting_keys()) {
     if (key.path.find('.') == std::string_view::npos) continue;  // profiles
     const std::string rest = variable_name(key.path);
@@ -203,6 +228,8 @@ Result<void> apply_environment(Settings& settings, std::span<const std::string> 
 
 Result<void> apply_flags(Settings& settings, const SettingFlags& flags) {
   if (!flags.listen.empty()) TRY(take(settings, "server.listen", list(flags.listen), "--listen"));
+  if (flags.grpc_listen)
+    TRY(take(settings, "agentbox.listen", scalar(*flags.grpc_listen), "--grpc-listen"));
   if (flags.state_dir)
     TRY(take(settings, "server.state_dir", scalar(*flags.state_dir), "--state-dir"));
   if (flags.log_level)

@@ -129,7 +129,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 68> kKeys = {{
+constexpr std::array<SettingKey, 87> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -305,6 +305,63 @@ constexpr std::array<SettingKey, 68> kKeys = {{
     {"daiv.running_idle_seconds", Reload::Restart, '\0',
      CAISSON_SETTING(read_whole(node, path, 0, kDaivSecondsMax), daiv.running_idle_seconds,
                      fmt::to_string(value))},
+    {"agentbox.listen", Reload::Restart, '\0',
+     [](const YamlNode& node, std::string_view path, Settings& out) -> Result<void> {
+       const AgentboxListen said = TRY(read_grpc_listen(node, path));
+       out.agentbox.listen = said.address;
+       out.agentbox.off = said.off;
+       return {};
+     },
+     [](const Settings& settings) {
+       if (settings.agentbox.off) return print_text("off");
+       return print_text(settings.agentbox.listen ? to_string(*settings.agentbox.listen) : "");
+     }},
+    {"agentbox.tls_certificate_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), agentbox.tls_certificate_file,
+                     print_text(value))},
+    {"agentbox.tls_key_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), agentbox.tls_key_file,
+                     print_text(value))},
+    {"agentbox.web_origins", Reload::Restart, ',',
+     CAISSON_SETTING(read_web_origins(node, path), agentbox.web_origins, print_list(value, 4))},
+    {"agentbox.message_bytes_max", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, kGrpcMessageBytesMin, kGrpcMessageBytesMax),
+                     agentbox.message_bytes_max, fmt::to_string(value))},
+    {"agentbox.image", Reload::Restart, '\0',
+     CAISSON_SETTING(read_text(node, path, kImageBytesMax), agentbox.image, print_text(value))},
+    {"agentbox.storage", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), agentbox.storage, std::string(word(value)))},
+    {"agentbox.storage_mb", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kMegabytesMax), agentbox.storage_mb,
+                     fmt::to_string(value))},
+    {"agentbox.session_timeout_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kAgentboxSecondsMax),
+                     agentbox.session_timeout_seconds, fmt::to_string(value))},
+    {"agentbox.sweep_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kAgentboxSecondsMax), agentbox.sweep_seconds,
+                     fmt::to_string(value))},
+    {"agentbox.max_sessions", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kConcurrentMax), agentbox.max_sessions,
+                     fmt::to_string(value))},
+    {"agentbox.allowed_hosts", Reload::Restart, ',',
+     CAISSON_SETTING(read_allowed_hosts(node, path), agentbox.allowed_hosts, print_list(value, 4))},
+    {"agentbox.read_only_root", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), agentbox.read_only_root, std::string(word(value)))},
+    {"agentbox.keep_partial_output", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), agentbox.keep_partial_output,
+                     std::string(word(value)))},
+    {"agentbox.proxy_host", Reload::Restart, '\0',
+     CAISSON_SETTING(read_proxy_host(node, path), agentbox.proxy_host, print_text(value))},
+    {"agentbox.proxy_port", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, 65535), agentbox.proxy_port, fmt::to_string(value))},
+    {"agentbox.signing_key_file", Reload::Restart, '\0',
+     CAISSON_SETTING(read_path(node, path, Empty::Allowed), agentbox.signing_key_file,
+                     print_text(value))},
+    {"agentbox.pip_index_url", Reload::Restart, '\0',
+     CAISSON_SETTING(read_index_url(node, path), agentbox.pip_index_url, print_text(value))},
+    {"agentbox.pip_index_addresses", Reload::Restart, ',',
+     CAISSON_SETTING(read_index_addresses(node, path), agentbox.pip_index_addresses,
+                     print_list(value, 4))},
 }};
 
 #undef CAISSON_SETTING

@@ -103,23 +103,46 @@ Result<Settings> parse_settings(std::string_view text, std::string_view file_nam
   return TRY_IN(printable(file_name), read_settings(text));
 }
 
-Result<void> check_settings(const Settings& settings) {
-  for (const ListenAddress& address : settings.server.listen) {
-    if (address.is_local()) continue;
-    if (settings.auth.open) {
-      return bad_field("auth.open",
-                       fmt::format("auth.open: without tokens a server listens on this machine "
-                                   "only, not on {}; make tokens, or listen on 127.0.0.1",
-                                   to_string(address)));
-    }
-    if (!settings.server.behind_tls_proxy) {
-      return bad_field("server.listen",
-                       fmt::format("server.listen: {} can be reached by others, and tokens would "
-                                   "travel in clear text; listen on 127.0.0.1 behind a reverse "
-                                   "proxy that speaks TLS, or say behind_tls_proxy if one is there",
-                                   to_string(address)));
-    }
+namespace {
+
+// An address that others can reach, where tokens would travel in clear text or not be asked for.
+Result<void> check_reach(const Settings& settings, const ListenAddress& address,
+                         std::string_view field, bool encrypted) {
+  if (address.is_local()) return {};
+  if (settings.auth.open) {
+    return bad_field("auth.open",
+                     fmt::format("auth.open: without tokens a server listens on this machine "
+                                 "only, not on {}; make tokens, or listen on 127.0.0.1",
+                                 to_string(address)));
   }
+  if (encrypted || settings.server.behind_tls_proxy) return {};
+  return bad_field(std::string(field),
+                   fmt::format("{}: {} can be reached by others, and tokens would travel in clear "
+                               "text; listen on 127.0.0.1 behind a reverse proxy that speaks TLS, "
+                               "or say behind_tls_proxy if one is there",
+                               field, to_string(address)));
+}
+
+}  // namespace
+
+std::optional<ListenAddress> grpc_address(const Settings& settings) {
+  if (settings.agentbox.off) return std::nullopt;
+  if (settings.agentbox.listen) return settings.agentbox.listen;
+  if (settings.server.listen != ServerSettings{}.listen) return std::nullopt;
+  ListenAddress usual;
+  usual.port = kGrpcPort;
+  return usual;
+}
+
+Result<void> check_settings(const Settings& settings) {
+  for (const ListenAddress& address : settings.server.listen)
+    TRY(check_reach(settings, address, "server.listen", false));
+  const AgentboxSettings& agentbox = settings.agentbox;
+  if (agentbox.tls_certificate_file.empty() != agentbox.tls_key_file.empty())
+    return bad_field("agentbox.tls_key_file",
+                     "agentbox.tls_certificate_file and agentbox.tls_key_file: say both, or none");
+  if (const auto address = grpc_address(settings))
+    TRY(check_reach(settings, *address, "agentbox.listen", !agentbox.tls_key_file.empty()));
   if (settings.auth.open && settings.server.behind_tls_proxy) {
     return bad_field("auth.open",
                      "auth.open: a server without tokens must not be behind a proxy, which lets "

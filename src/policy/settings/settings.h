@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "policy/settings/agentbox_settings.h"
 #include "policy/settings/daiv_settings.h"
 #include "policy/settings/egress_settings.h"
 #include "policy/settings/image_settings.h"
@@ -153,9 +154,14 @@ struct Settings {
   EgressSettings egress;
   ImageSettings images;
   DaivSettings daiv;
+  AgentboxSettings agentbox;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
+
+// Where gRPC is answered: what was said, or the usual place beside a server that listens in its own
+// usual place. None: nowhere.
+[[nodiscard]] std::optional<ListenAddress> grpc_address(const Settings& settings);
 
 // `file_name` is for messages: "caisson.yaml: line 4, column 3: sandbox.max_concurrent: …". An
 // empty text is the settings with all defaults.
@@ -163,15 +169,16 @@ struct Settings {
 
 // `environ` holds "NAME=value". CAISSON_SERVER_STATE_DIR is server.state_dir, and so on; a list is
 // separated by commas (command_blocklist by newlines, as a pattern may hold a comma). CAGEBOX_…
-// counts where the same CAISSON_… is not set, and so does DAIV_SANDBOX_… where it means one of
-// ours. A CAISSON_ name below one of our sections that names no setting is an error; others are not
-// ours to judge.
+// counts where the same CAISSON_… is not set, and so do DAIV_SANDBOX_… and the few names of
+// agentbox where they mean one of ours. A CAISSON_ name below one of our sections that names no
+// setting is an error; others are not ours to judge.
 [[nodiscard]] Result<void> apply_environment(Settings& settings,
                                              std::span<const std::string> environ);
 
 // As they were typed; what was not typed changes nothing.
 struct SettingFlags {
   std::vector<std::string> listen;
+  std::optional<std::string> grpc_listen;
   std::optional<std::string> state_dir;
   std::optional<std::string> log_level;
   std::optional<std::string> log_format;
