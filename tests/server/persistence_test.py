@@ -197,6 +197,32 @@ class Volumes(StoreCase):
         self.shell(fork, "echo f >>/data/v")
         self.assertEqual(self.shell(box, "cat /data/v"), "v\nf\n")
 
+    def test_it_may_be_the_workspace(self):
+        for root in ("read_only", "writable"):
+            for uid in (0, 1000):
+                with self.subTest(root=root, uid=uid):
+                    name = f"work.{root}.{uid}".replace("_", "-")
+                    self.volume(name)
+                    wish = {"filesystem": {"root": root}, "user": uid, "storage": "disk",
+                            "volumes": [{"name": name, "path": "/workspace"}]}
+                    box = self.create(**wish)
+                    self.assertEqual(self.shell(box, "stat -c %u:%g . ; grep -c ' /workspace ' /proc/self/mountinfo; "
+                                                     "echo one >a; mkdir d; echo two >d/b; cat a d/b"),
+                                     f"{uid}:{uid}\n1\none\ntwo\n")
+                    self.told(self.server.put(path_of(box, "files/c"), b"three\n"))
+                    kept = self.snapshot(box)["id"]
+                    self.shell(box, "echo four >e; cat c")
+                    self.told(self.server.post(path_of(box, "undo"), {"snapshot": kept, "end_processes": True}))
+                    self.assertEqual(self.shell(box, "cat a c e; stat -c %u .; echo five >f; "
+                                                     "grep -c ' /workspace ' /proc/self/mountinfo"),
+                                     f"one\nthree\nfour\n{uid}\n1\n")
+                    plain = self.create(snapshot=kept)
+                    self.assertEqual(self.shell(plain, "ls -A"), "")
+                    other = self.create(**{**wish, "user": 1001})
+                    self.assertEqual(self.shell(other, "cat f; stat -c %u .; echo six >g"), f"five\n{uid}\n")
+                    reader = self.create(filesystem={"root": root}, volumes=[{"name": name, "path": "/workspace", "read_only": True}])
+                    self.assertEqual(self.shell(reader, "cat g; echo x >h 2>/dev/null || echo no"), "six\nno\n")
+
     def test_what_is_refused(self):
         self.volume("known")
         for wish, field in (({"name": "none", "path": "/data"}, None), ({"name": "known", "path": "data"}, None),
