@@ -136,6 +136,8 @@ class AgentboxServer(StoreServer):
 
     def start(self, listen=True):
         super().start(listen)
+        if "--grpc-listen" not in self.flags and "GRPC_PORT" not in self.env:
+            return self  # it only takes over what another one has left, to end it
         line = self.process.stdout.readline().decode().strip()
         found = re.match(r"gRPC on https?://127\.0\.0\.1:(\d+)$", line)
         if not found:

@@ -15,10 +15,10 @@ class Table(AgentboxCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.id = cls.api.CreateSession().session.session_id
+        cls.session_id = cls.api.CreateSession().session.session_id
 
     def check(self, command, *expected, **more):
-        self.assertEqual(told(self.execute(self.id, command, **more)), expected, command[:80])
+        self.assertEqual(told(self.execute(self.session_id, command, **more)), expected, command[:80])
 
     def test_normal(self):
         self.check("echo out; echo err >&2", 0, "out\n", "err\n", False)
@@ -30,7 +30,7 @@ class Table(AgentboxCase):
         self.check("kill -15 $$", -15, "", "", False)
 
     def test_a_child_killed_by_a_signal(self):
-        done = self.execute(self.id, "sh -c 'kill -9 $$'; exit $?")
+        done = self.execute(self.session_id, "sh -c 'kill -9 $$'; exit $?")
         self.assertEqual((done.exit_code, done.timed_out), (137, False))
 
     def test_command_not_found(self):
@@ -72,7 +72,7 @@ class Table(AgentboxCase):
 
     def test_where_a_command_stands(self):
         self.check("pwd", 0, "/workspace\n", "", False)
-        self.says(self.id, "mkdir -p sub/deeper")
+        self.says(self.session_id, "mkdir -p sub/deeper")
         self.check("pwd", 0, "/workspace/sub\n", "", False, workdir="sub")
         self.check("pwd", 0, "/workspace/sub/deeper\n", "", False, workdir="sub/deeper")
         self.check("pwd", 0, "/\n", "", False, workdir="/")
@@ -86,7 +86,7 @@ class Table(AgentboxCase):
         self.check("id -u; id -g", 0, "0\n0\n", "", False)
 
     def test_nothing_but_files_carries_over(self):
-        self.says(self.id, "cd /tmp; X=1; export X; umask 077; echo kept > /workspace/kept")
+        self.says(self.session_id, "cd /tmp; X=1; export X; umask 077; echo kept > /workspace/kept")
         self.check("pwd; echo \"[$X]\"; umask; cat kept", 0, "/workspace\n[]\n0022\nkept\n", "", False)
 
 
@@ -94,14 +94,14 @@ class Encoding(AgentboxCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.id = cls.api.CreateSession().session.session_id
+        cls.session_id = cls.api.CreateSession().session.session_id
 
     def both_ways(self, octal, text):
         """By Exec, by a stream, and on either pipe."""
-        self.assertEqual(self.says(self.id, f"printf '{octal}'"), text, octal)
-        self.assertEqual(self.execute(self.id, f"printf '{octal}' >&2").stderr, text, octal)
-        self.assertEqual(self.whole(self.id, f"printf '{octal}'"), (text, "", 0), octal)
-        self.assertEqual(self.whole(self.id, f"printf '{octal}' >&2"), ("", text, 0), octal)
+        self.assertEqual(self.says(self.session_id, f"printf '{octal}'"), text, octal)
+        self.assertEqual(self.execute(self.session_id, f"printf '{octal}' >&2").stderr, text, octal)
+        self.assertEqual(self.whole(self.session_id, f"printf '{octal}'"), (text, "", 0), octal)
+        self.assertEqual(self.whole(self.session_id, f"printf '{octal}' >&2"), ("", text, 0), octal)
 
     def test_one_mark_for_each_maximal_invalid_part(self):
         for octal in (r"\342\202", r"\360\237\230", r"\300\257", r"\355\240\200", r"\377", r"a\200b", r"\342\202a",
@@ -123,7 +123,7 @@ class Encoding(AgentboxCase):
 
     def test_counts_of_the_contract(self):
         for octal, count in ((r"\342\202", 1), (r"\360\237\230", 1), (r"\300\257", 2), (r"\355\240\200", 3)):
-            self.assertEqual(self.says(self.id, f"printf '{octal}'"), "\ufffd" * count)
+            self.assertEqual(self.says(self.session_id, f"printf '{octal}'"), "\ufffd" * count)
 
     def test_nul_and_line_ends_are_kept(self):
         self.both_ways(r"a\000b", "a\0b")
@@ -135,72 +135,72 @@ class Encoding(AgentboxCase):
 
 class Life(AgentboxCase):
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def test_a_timeout_ends_the_whole_tree(self):
         tree = ("setsid sleep 3141.1 </dev/null >/dev/null 2>&1 & (sleep 3141.2 & sleep 3141.3) & "
                 "sh -c 'trap \"\" TERM INT HUP; sleep 3141.4; sleep 3141.5' & sleep 3141.6")
-        done = self.execute(self.id, tree, timeout=1)
+        done = self.execute(self.session_id, tree, timeout=1)
         self.assertEqual(told(done), (-1, "", TIMED_OUT, True))
-        self.assertFalse(self.running(self.id, "sleep 3141"))
+        self.assertFalse(self.running(self.session_id, "sleep 3141"))
 
     def test_a_timeout_ends_a_background_child_that_holds_the_pipe(self):
-        done = self.execute(self.id, "sleep 3141.7 & echo x", timeout=1)
+        done = self.execute(self.session_id, "sleep 3141.7 & echo x", timeout=1)
         self.assertEqual(told(done), (-1, "", TIMED_OUT, True))
-        self.assertFalse(self.running(self.id, "sleep 3141"))
+        self.assertFalse(self.running(self.session_id, "sleep 3141"))
 
     def test_a_background_child_that_holds_stdout_holds_the_call(self):
-        self.says(self.id, "mkfifo fifo")
+        self.says(self.session_id, "mkfifo fifo")
         thread, answers = self.in_background(
-            lambda: self.execute(self.id, "(read line < fifo; echo late) & echo early"))
-        wait_for(lambda: self.execute(self.id, "echo go > fifo", timeout=10).exit_code == 0, "the reader inside")
+            lambda: self.execute(self.session_id, "(read line < fifo; echo late) & echo early"))
+        wait_for(lambda: self.execute(self.session_id, "echo go > fifo", timeout=10).exit_code == 0, "the reader inside")
         thread.join()
         self.assertEqual(told(answers[0]), (0, "early\nlate\n", "", False))
 
     def test_one_with_redirected_output_does_not_and_goes_on_living(self):
-        self.says(self.id, "mkfifo fifo")
-        done = self.execute(self.id, "(read line < fifo; echo $line > out) </dev/null >/dev/null 2>&1 & echo x")
+        self.says(self.session_id, "mkfifo fifo")
+        done = self.execute(self.session_id, "(read line < fifo; echo $line > out) </dev/null >/dev/null 2>&1 & echo x")
         self.assertEqual(told(done), (0, "x\n", "", False))
-        self.assertFalse(self.exists(self.id, "out"))
-        self.says(self.id, "echo alive > fifo")
-        wait_for(lambda: self.execute(self.id, "cat out").stdout == "alive\n", "what the child wrote")
+        self.assertFalse(self.exists(self.session_id, "out"))
+        self.says(self.session_id, "echo alive > fifo")
+        wait_for(lambda: self.execute(self.session_id, "cat out").stdout == "alive\n", "what the child wrote")
 
     def test_a_later_timeout_spares_it(self):
         """What an earlier command left running is not of the tree that a later one's time ends."""
-        self.says(self.id, "sleep 2718.1 </dev/null >/dev/null 2>&1 &")
-        self.assertTrue(self.execute(self.id, "sleep 2718.2", timeout=1).timed_out)
-        self.assertTrue(self.running(self.id, "sleep 2718.1"))
-        self.assertFalse(self.running(self.id, "sleep 2718.2"))
+        self.says(self.session_id, "sleep 2718.1 </dev/null >/dev/null 2>&1 &")
+        self.assertTrue(self.execute(self.session_id, "sleep 2718.2", timeout=1).timed_out)
+        self.assertTrue(self.running(self.session_id, "sleep 2718.1"))
+        self.assertFalse(self.running(self.session_id, "sleep 2718.2"))
 
     def test_commands_run_at_the_same_time(self):
         """Each waits for a word of the next."""
         count = 5
-        self.says(self.id, " && ".join(f"mkfifo f{i}" for i in range(count)))
+        self.says(self.session_id, " && ".join(f"mkfifo f{i}" for i in range(count)))
         calls = [self.in_background(lambda i=i: self.execute(
-            self.id, f"echo {i} > f{i} & read x < f{(i + 1) % count}; echo $x")) for i in range(count)]
+            self.session_id, f"echo {i} > f{i} & read x < f{(i + 1) % count}; echo $x")) for i in range(count)]
         for i, (thread, answers) in enumerate(calls):
             thread.join()
             self.assertEqual(told(answers[0]), (0, f"{(i + 1) % count}\n", "", False))
 
     def test_orphans_are_reaped(self):
-        self.says(self.id, "for i in 1 2 3 4 5; do (sh -c 'exit 3' &) ; done")
-        wait_for(lambda: self.execute(self.id, "cat /proc/[0-9]*/stat | grep -c ') Z '").stdout.strip() == "0",
+        self.says(self.session_id, "for i in 1 2 3 4 5; do (sh -c 'exit 3' &) ; done")
+        wait_for(lambda: self.execute(self.session_id, "cat /proc/[0-9]*/stat | grep -c ') Z '").stdout.strip() == "0",
                  "no zombies")
 
     def test_a_sandbox_survives_what_its_commands_do(self):
         for command in ("kill -9 -1", "kill -9 1", "rm -rf /workspace", "chmod 000 /workspace /tmp"):
-            self.execute(self.id, command, timeout=10)
-            self.assertEqual(self.execute(self.id, "echo alive", workdir="/").stdout, "alive\n", command)
+            self.execute(self.session_id, command, timeout=10)
+            self.assertEqual(self.execute(self.session_id, "echo alive", workdir="/").stdout, "alive\n", command)
 
 
 class Caps(AgentboxCase):
     """An answer fits a client that takes 4 MiB; the head is kept, and stderr's last line says that it was cut."""
 
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def cut(self, command):
-        done = self.execute(self.id, command)
+        done = self.execute(self.session_id, command)
         self.assertLessEqual(done.ByteSize(), 4 << 20)
         self.assertGreater(done.ByteSize(), 1 << 20)
         last = done.stderr.rstrip("\n").split("\n")[-1]
@@ -208,7 +208,7 @@ class Caps(AgentboxCase):
         return done, last
 
     def test_three_megabytes_are_whole(self):
-        done = self.execute(self.id, "head -c 3000000 /dev/zero | tr '\\0' x")
+        done = self.execute(self.session_id, "head -c 3000000 /dev/zero | tr '\\0' x")
         self.assertEqual((done.exit_code, len(done.stdout), done.stderr), (0, 3000000, ""))
 
     def test_stdout(self):

@@ -7,18 +7,18 @@ NOT_ALLOWED = "Path not allowed"
 
 class FilesCase(AgentboxCase):
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def write(self, path, content="", mode="", session=None):
         """None, or the error."""
-        done = self.api.WriteFile(session_id=self.id if session is None else session, path=path, content=content,
+        done = self.api.WriteFile(session_id=self.session_id if session is None else session, path=path, content=content,
                                   mode=mode)
         self.assertEqual(done.success, not done.HasField("error"), done)
         return None if done.success else done.error
 
     def read(self, path, session=None):
         """(content, error); one of them is None."""
-        done = self.api.ReadFile(session_id=self.id if session is None else session, path=path)
+        done = self.api.ReadFile(session_id=self.session_id if session is None else session, path=path)
         self.assertEqual((done.success, done.HasField("content"), done.HasField("error")),
                          (True, True, False) if done.success else (False, False, True), done)
         return (done.content, None) if done.success else (None, done.error)
@@ -49,27 +49,27 @@ class Works(FilesCase):
         text = "a\r\nb\rc\n\0\u2028é€😀\ufeff\x7f\u0085"
         self.assertIsNone(self.write("odd", text))
         self.check("odd", text)
-        out = self.says(self.id, "od -An -tx1 -v odd | tr -d ' \\n'")
+        out = self.says(self.session_id, "od -An -tx1 -v odd | tr -d ' \\n'")
         self.assertEqual(bytes.fromhex(out), text.encode())
 
     def test_parents_are_made_and_belong_to_root(self):
         self.assertIsNone(self.write("x/y/z", "deep"))
         self.check("x/y/z", "deep")
-        self.assertEqual(self.says(self.id, "stat -c '%a %u %g' x/y/z"), "644 0 0\n")
-        self.assertEqual(self.says(self.id, "stat -c '%F %u' x x/y"), "directory 0\n" * 2)
+        self.assertEqual(self.says(self.session_id, "stat -c '%a %u %g' x/y/z"), "644 0 0\n")
+        self.assertEqual(self.says(self.session_id, "stat -c '%F %u' x x/y"), "directory 0\n" * 2)
 
     def test_the_allowed_trees(self):
         self.assertIsNone(self.write("/mnt/user-data/outputs/r/a", "o"))
         self.check("/mnt/user-data/outputs/r/a", "o")
-        self.assertEqual(self.says(self.id, "cat /mnt/user-data/outputs/r/a"), "o")
-        self.says(self.id, "echo up > /mnt/user-data/uploads/u; echo mid > /mnt/user-data/m")
+        self.assertEqual(self.says(self.session_id, "cat /mnt/user-data/outputs/r/a"), "o")
+        self.says(self.session_id, "echo up > /mnt/user-data/uploads/u; echo mid > /mnt/user-data/m")
         self.check("/mnt/user-data/uploads/u", "up\n")
         self.check("/mnt/user-data/m", "mid\n")
 
     def test_dots_and_links_within(self):
         self.assertIsNone(self.write("d/../e/./f", "x"))
         self.check("/workspace/e/f", "x")
-        self.says(self.id, "ln -s e/f link; ln -s /workspace/e folder; ln -s /mnt/user-data/outputs out; "
+        self.says(self.session_id, "ln -s e/f link; ln -s /workspace/e folder; ln -s /mnt/user-data/outputs out; "
                            "ln -s new dangling")
         self.check("link", "x")
         self.check("folder/f", "x")
@@ -85,7 +85,7 @@ class Works(FilesCase):
         for content in ("x" * (MESSAGE_BYTES_MAX - 10_000), "\n" * 600_000, "x" * 1_100_000):
             self.assertIsNone(self.write("large", content))
             self.check("large", content)
-            self.assertEqual(self.says(self.id, "wc -c < large").strip(), str(len(content)))
+            self.assertEqual(self.says(self.session_id, "wc -c < large").strip(), str(len(content)))
 
     def test_odd_names(self):
         for name in ("with blank", "quote'\"", "-rf", "ünï", "new\nline", "*", "a" * 255, "...", "\\"):
@@ -104,7 +104,7 @@ class Refused(FilesCase):
         self.assertEqual(self.read(""), (None, "Missing 'path' field"))
 
     def test_outside(self):
-        self.says(self.id, "ln -s /etc etc; ln -s /tmp/new into_tmp; ln -s / root; ln -s ../etc/passwd up; "
+        self.says(self.session_id, "ln -s /etc etc; ln -s /tmp/new into_tmp; ln -s / root; ln -s ../etc/passwd up; "
                            "mkdir -p /workspace-evil /mnt/user-data/outputs2; echo x > /workspace-evil/x")
         outside = ("/etc/passwd", "/tmp/x", "/", "/workspace-evil/x", "../etc/passwd", "/workspace/../etc/passwd",
                    "etc/passwd", "into_tmp", "root/etc/passwd", "up", "a/../../etc/passwd", "//etc/passwd",
@@ -115,18 +115,18 @@ class Refused(FilesCase):
             self.assertEqual(self.read(path), (None, NOT_ALLOWED), path)
         for path in ("/mnt/user-data/outputs2/x", "/mnt/user-data/uploads/x", "/mnt/user-data/x", "/mnt/user-data"):
             self.assertEqual(self.write(path, "x"), NOT_ALLOWED, path)
-        self.assertFalse(self.exists(self.id, "/tmp/x"))
-        self.assertFalse(self.exists(self.id, "/tmp/new"))
-        self.assertEqual(self.says(self.id, "cat /workspace-evil/x"), "x\n")
+        self.assertFalse(self.exists(self.session_id, "/tmp/x"))
+        self.assertFalse(self.exists(self.session_id, "/tmp/new"))
+        self.assertEqual(self.says(self.session_id, "cat /workspace-evil/x"), "x\n")
 
     def test_no_such_file(self):
         for path in ("none", "no/such/folder", "/workspace/none", "/mnt/user-data/none"):
             self.assertEqual(self.read(path), (None, "File not found"), path)
-        self.says(self.id, "ln -s nowhere dangling")
+        self.says(self.session_id, "ln -s nowhere dangling")
         self.assertEqual(self.read("dangling"), (None, "File not found"))
 
     def test_a_directory(self):
-        self.says(self.id, "mkdir d; ln -s d to_d")
+        self.says(self.session_id, "mkdir d; ln -s d to_d")
         for path in ("d", "/workspace/d", "to_d", "d/"):
             wanted = "[Errno 21] Is a directory: '/workspace/d'"
             self.assertEqual(self.write(path, "x"), wanted, path)
@@ -140,7 +140,7 @@ class Refused(FilesCase):
         self.assertEqual(self.read("f/x"), (None, "[Errno 20] Not a directory: '/workspace/f/x'"))
 
     def test_a_loop_of_links(self):
-        self.says(self.id, "ln -s loop loop")
+        self.says(self.session_id, "ln -s loop loop")
         wanted = "[Errno 40] Too many levels of symbolic links: '/workspace/loop'"
         self.assertEqual(self.read("loop"), (None, wanted))
         self.assertEqual(self.write("loop", "x"), wanted)
@@ -156,17 +156,17 @@ class Refused(FilesCase):
                              (r"a\303(", "byte 0xc3 in position 1: invalid continuation byte"),
                              (r"a\303", "byte 0xc3 in position 1: unexpected end of data"),
                              (r"\342\202", "bytes in position 0-1: unexpected end of data")):
-            self.says(self.id, f"printf '{octal}' > broken")
+            self.says(self.session_id, f"printf '{octal}' > broken")
             self.assertEqual(self.read("broken"), (None, f"'utf-8' codec can't decode {words}"), octal)
 
     def test_only_regular_files(self):
-        self.says(self.id, "mkfifo fifo")
+        self.says(self.session_id, "mkfifo fifo")
         self.assertEqual(self.read("fifo"), (None, "Not a regular file"))
         self.assertIsNotNone(self.write("fifo", "x"))
-        self.assertEqual(self.says(self.id, "echo alive"), "alive\n")
+        self.assertEqual(self.says(self.session_id, "echo alive"), "alive\n")
 
     def test_too_large_to_read(self):
-        self.says(self.id, "head -c 6000000 /dev/zero > large")
+        self.says(self.session_id, "head -c 6000000 /dev/zero > large")
         content, error = self.read("large")
         self.assertIsNone(content)
         self.assertIn("6000000", error)
@@ -177,7 +177,7 @@ class Refused(FilesCase):
 
     def test_a_link_that_changes_while_it_is_asked_for(self):
         """Judged and opened in one step: whatever the guest does with the name in between, nothing outside is read."""
-        self.says(self.id, "echo inside > good; (while :; do ln -sfn good l; ln -sfn /etc/passwd l; done) "
+        self.says(self.session_id, "echo inside > good; (while :; do ln -sfn good l; ln -sfn /etc/passwd l; done) "
                            "</dev/null >/dev/null 2>&1 &")
         for _ in range(300):
             content, error = self.read("l")

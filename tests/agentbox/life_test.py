@@ -15,34 +15,34 @@ COUNT = 20
 
 class GiveUp(AgentboxCase):
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def test_a_deadline_ends_the_process(self):
         tree = "(sleep 1414.1 &) ; setsid sleep 1414.2 & sleep 1414.3"
-        self.assertEqual(self.status_of(lambda: self.execute(self.id, tree, deadline=2))[0],
+        self.assertEqual(self.status_of(lambda: self.execute(self.session_id, tree, deadline=2))[0],
                          grpc.StatusCode.DEADLINE_EXCEEDED)
-        self.wait_until_ended(self.id, "sleep 1414")
-        self.assertEqual(self.says(self.id, "echo alive"), "alive\n")
+        self.wait_until_ended(self.session_id, "sleep 1414")
+        self.assertEqual(self.says(self.session_id, "echo alive"), "alive\n")
 
     def test_a_cancel_ends_the_process(self):
         call = self.api.channel.unary_unary("/sandbox.v1.SandboxService/Exec")
-        message = b"\x0a" + bytes([len(self.id)]) + self.id.encode() + b"\x12\x0csleep 1414.4"
+        message = b"\x0a" + bytes([len(self.session_id)]) + self.session_id.encode() + b"\x12\x0csleep 1414.4"
         future = call.future(message)
-        self.wait_until_running(self.id, "sleep 1414.4")
+        self.wait_until_running(self.session_id, "sleep 1414.4")
         future.cancel()
-        self.wait_until_ended(self.id, "sleep 1414.4")
+        self.wait_until_ended(self.session_id, "sleep 1414.4")
 
     def test_a_pip_that_is_given_up_ends_too(self):
-        self.says(self.id, "printf '#!/bin/sh\\nexec sleep 1414.5\\n' > /usr/local/bin/pip; chmod 755 /usr/local/bin/pip")
-        self.assertEqual(self.status_of(lambda: self.api.PipInstall(session_id=self.id, packages=["x"], deadline=2))[0],
+        self.says(self.session_id, "printf '#!/bin/sh\\nexec sleep 1414.5\\n' > /usr/local/bin/pip; chmod 755 /usr/local/bin/pip")
+        self.assertEqual(self.status_of(lambda: self.api.PipInstall(session_id=self.session_id, packages=["x"], deadline=2))[0],
                          grpc.StatusCode.DEADLINE_EXCEEDED)
-        self.wait_until_ended(self.id, "sleep 1414.5")
+        self.wait_until_ended(self.session_id, "sleep 1414.5")
 
     def test_what_was_left_running_before_is_spared(self):
-        self.says(self.id, "sleep 1414.6 </dev/null >/dev/null 2>&1 &")
-        self.status_of(lambda: self.execute(self.id, "sleep 1414.7", deadline=2))
-        self.wait_until_ended(self.id, "sleep 1414.7")
-        self.assertTrue(self.running(self.id, "sleep 1414.6"))
+        self.says(self.session_id, "sleep 1414.6 </dev/null >/dev/null 2>&1 &")
+        self.status_of(lambda: self.execute(self.session_id, "sleep 1414.7", deadline=2))
+        self.wait_until_ended(self.session_id, "sleep 1414.7")
+        self.assertTrue(self.running(self.session_id, "sleep 1414.6"))
 
     def test_a_creation_that_nobody_waits_for(self):
         """It is there under its name, or it is not; it is never half there."""

@@ -14,10 +14,10 @@ class Place(AgentboxCase):
 
     def setUp(self):
         self.made = self.info()
-        self.id = self.made.session_id
+        self.session_id = self.made.session_id
 
     def environment(self, session=None):
-        return dict(line.split("=", 1) for line in self.says(session or self.id, "env").splitlines())
+        return dict(line.split("=", 1) for line in self.says(session or self.session_id, "env").splitlines())
 
     def test_environment(self):
         seen = self.environment()
@@ -28,29 +28,29 @@ class Place(AgentboxCase):
         self.assertEqual([name for name in seen if "proxy" in name.lower()], [])
 
     def test_output_of_python_is_utf8(self):
-        self.assertEqual(self.says(self.id, r"python3 -c 'print(chr(233), chr(0x20ac), chr(0x1f600))'"), "é € 😀\n")
+        self.assertEqual(self.says(self.session_id, r"python3 -c 'print(chr(233), chr(0x20ac), chr(0x1f600))'"), "é € 😀\n")
 
     def test_folders(self):
-        self.assertEqual(self.says(self.id, "ls -A /workspace /mnt/user-data/uploads /mnt/user-data/outputs"),
+        self.assertEqual(self.says(self.session_id, "ls -A /workspace /mnt/user-data/uploads /mnt/user-data/outputs"),
                          "/mnt/user-data/outputs:\n\n/mnt/user-data/uploads:\n\n/workspace:\n")
         for folder in ("/workspace", "/mnt/user-data/outputs", "/tmp", "/root"):
-            self.assertEqual(self.says(self.id, f"cd {folder} && echo x > new && cat new"), "x\n", folder)
+            self.assertEqual(self.says(self.session_id, f"cd {folder} && echo x > new && cat new"), "x\n", folder)
 
     def test_the_whole_root_is_writable_and_goes_with_the_session(self):
-        self.says(self.id, "echo x > /usr/local/bin/new; echo x > /etc/new; echo x >> /etc/passwd; rm /etc/hostname || :")
+        self.says(self.session_id, "echo x > /usr/local/bin/new; echo x > /etc/new; echo x >> /etc/passwd; rm /etc/hostname || :")
         other = self.session()
         self.assertEqual(self.says(other, "ls /usr/local/bin/new /etc/new 2>/dev/null; grep -cx x /etc/passwd; :"), "0\n")
         self.assertFalse(pathlib.Path("/etc/new").exists())
 
     def test_the_root_has_a_size(self):
-        done = self.execute(self.id, "df -P / | tail -n 1 | awk '{print $2}'")
+        done = self.execute(self.session_id, "df -P / | tail -n 1 | awk '{print $2}'")
         self.assertGreater(int(done.stdout), 0, done)
 
     def test_privileges(self):
-        self.assertEqual(self.says(self.id, "id -u; grep NoNewPrivs /proc/self/status"), "0\nNoNewPrivs:\t1\n")
+        self.assertEqual(self.says(self.session_id, "id -u; grep NoNewPrivs /proc/self/status"), "0\nNoNewPrivs:\t1\n")
 
     def test_limits(self):
-        self.assertEqual(self.says(self.id, "ulimit -v").strip(), "unlimited")
+        self.assertEqual(self.says(self.session_id, "ulimit -v").strip(), "unlimited")
         boxes = self.server.get("/api/v1/sandboxes").json["sandboxes"]
         self.assertEqual(len(boxes), 1)
         limits = self.server.get(f"/api/v1/sandboxes/{boxes[0]['id']}").json["resource_limits"]
@@ -59,8 +59,8 @@ class Place(AgentboxCase):
             self.assertGreater(limits.get(name) or 0, 0, limits)
 
     def test_processes_of_all_commands_share_one_space(self):
-        self.says(self.id, "sleep 2236.1 </dev/null >/dev/null 2>&1 &")
-        self.assertTrue(self.running(self.id, "sleep 2236.1"))
+        self.says(self.session_id, "sleep 2236.1 </dev/null >/dev/null 2>&1 &")
+        self.assertTrue(self.running(self.session_id, "sleep 2236.1"))
         self.assertFalse(self.running(self.session(), "sleep 2236.1"))
 
     def test_no_network_of_the_host(self):

@@ -9,7 +9,7 @@ class Suite(AgentboxCase):
         self.api = Api(self.server.grpc)
         self.addCleanup(self.api.close)
         self.first = self.info()
-        self.id = self.first.session_id
+        self.session_id = self.first.session_id
 
     def test_create_session_with_defaults(self):
         self.assertTrue(self.first.session_id)
@@ -26,53 +26,53 @@ class Suite(AgentboxCase):
         self.assertIs(self.api.DestroySession(session_id=self.session()).success, True)
 
     def test_list_sessions(self):
-        self.assertIn(self.id, [one.session_id for one in self.api.ListSessions().sessions])
+        self.assertIn(self.session_id, [one.session_id for one in self.api.ListSessions().sessions])
 
     def test_get_session(self):
-        found = self.api.GetSession(session_id=self.id).session
-        self.assertEqual((found.session_id, found.container_id), (self.id, self.first.container_id))
+        found = self.api.GetSession(session_id=self.session_id).session
+        self.assertEqual((found.session_id, found.container_id), (self.session_id, self.first.container_id))
 
     def test_exec_simple_command(self):
-        self.assertEqual(self.says(self.id, "echo hello").strip(), "hello")
+        self.assertEqual(self.says(self.session_id, "echo hello").strip(), "hello")
 
     def test_exec_python(self):
-        self.assertEqual(self.says(self.id, "python3 -c 'print(1 + 1)'").strip(), "2")
+        self.assertEqual(self.says(self.session_id, "python3 -c 'print(1 + 1)'").strip(), "2")
 
     def test_exec_with_stderr(self):
-        done = self.execute(self.id, "python3 -c 'import sys; print(\"error\", file=sys.stderr)'")
+        done = self.execute(self.session_id, "python3 -c 'import sys; print(\"error\", file=sys.stderr)'")
         self.assertEqual(done.exit_code, 0)
         self.assertIn("error", done.stderr)
 
     def test_exec_nonzero_exit(self):
-        self.assertEqual(self.execute(self.id, "exit 42").exit_code, 42)
+        self.assertEqual(self.execute(self.session_id, "exit 42").exit_code, 42)
 
     def test_exec_workdir(self):
-        self.assertEqual(self.says(self.id, "pwd", workdir="/tmp").strip(), "/tmp")
+        self.assertEqual(self.says(self.session_id, "pwd", workdir="/tmp").strip(), "/tmp")
 
     def test_write_and_read_file(self):
-        self.assertTrue(self.api.WriteFile(session_id=self.id, path="test.txt", content="some text").success)
-        read = self.api.ReadFile(session_id=self.id, path="test.txt")
+        self.assertTrue(self.api.WriteFile(session_id=self.session_id, path="test.txt", content="some text").success)
+        read = self.api.ReadFile(session_id=self.session_id, path="test.txt")
         self.assertEqual((read.success, read.content), (True, "some text"))
 
     def test_append_file(self):
-        self.api.WriteFile(session_id=self.id, path="log", content="line1\n", mode="w")
-        self.api.WriteFile(session_id=self.id, path="log", content="line2\n", mode="a")
-        self.assertEqual(self.api.ReadFile(session_id=self.id, path="log").content, "line1\nline2\n")
+        self.api.WriteFile(session_id=self.session_id, path="log", content="line1\n", mode="w")
+        self.api.WriteFile(session_id=self.session_id, path="log", content="line2\n", mode="a")
+        self.assertEqual(self.api.ReadFile(session_id=self.session_id, path="log").content, "line1\nline2\n")
 
     def test_write_python_and_execute(self):
-        self.api.WriteFile(session_id=self.id, path="script.py", content="print('from a file')\n")
-        self.assertEqual(self.says(self.id, "python3 script.py"), "from a file\n")
+        self.api.WriteFile(session_id=self.session_id, path="script.py", content="print('from a file')\n")
+        self.assertEqual(self.says(self.session_id, "python3 script.py"), "from a file\n")
 
     def test_read_nonexistent_file(self):
-        read = self.api.ReadFile(session_id=self.id, path="none.txt")
+        read = self.api.ReadFile(session_id=self.session_id, path="none.txt")
         self.assertFalse(read.success)
         self.assertTrue(read.error)
 
     def test_workspace_is_writable(self):
-        self.assertEqual(self.says(self.id, "touch /workspace/test && echo ok").strip(), "ok")
+        self.assertEqual(self.says(self.session_id, "touch /workspace/test && echo ok").strip(), "ok")
 
     def test_python_available(self):
-        self.assertIn("Python 3", self.says(self.id, "python3 --version"))
+        self.assertIn("Python 3", self.says(self.session_id, "python3 --version"))
 
 
 if __name__ == "__main__":

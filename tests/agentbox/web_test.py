@@ -72,16 +72,16 @@ class WebCase(AgentboxCase):
 
 class Framing(WebCase):
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def test_a_message_and_its_trailer(self):
-        (message,), trailers = self.call("Exec", session_id=self.id, command="echo hi")
+        (message,), trailers = self.call("Exec", session_id=self.session_id, command="echo hi")
         self.assertEqual(pb.ExecResponse.FromString(message).stdout, "hi\n")
         self.assertEqual(trailers["grpc-status"], "0")
 
     def test_an_empty_message_is_a_frame_too(self):
         self.assertEqual(self.call("DestroySession", session_id="nope")[0], [b""])
-        self.assertEqual(self.call("Exec", session_id=self.id, command="true")[0], [b""])
+        self.assertEqual(self.call("Exec", session_id=self.session_id, command="true")[0], [b""])
 
     def test_an_error(self):
         self.fails(self.ask("GetSession", b"\x0a\x04nope"), 5, "Session not found")
@@ -110,22 +110,22 @@ class Framing(WebCase):
         connection.close()
 
     def test_a_stream(self):
-        messages, trailers = self.call("ExecStream", session_id=self.id, command="echo out; exit 3")
+        messages, trailers = self.call("ExecStream", session_id=self.session_id, command="echo out; exit 3")
         seen = [pb.ExecStreamResponse.FromString(one) for one in messages]
         self.assertEqual([(one.type, one.data) for one in seen], [("stdout", "out\n"), ("exit", "")])
         self.assertEqual((seen[-1].exit_code, trailers["grpc-status"]), (3, "0"))
-        self.assertEqual(self.call("ExecStream", session_id=self.id, command=""), ([], trailers))
+        self.assertEqual(self.call("ExecStream", session_id=self.session_id, command=""), ([], trailers))
 
     def test_a_stream_comes_as_it_is_printed(self):
-        self.says(self.id, "mkfifo fifo")
-        asked = pb.ExecStreamRequest(session_id=self.id, command="echo ask; read x < fifo; echo over")
+        self.says(self.session_id, "mkfifo fifo")
+        asked = pb.ExecStreamRequest(session_id=self.session_id, command="echo ask; read x < fifo; echo over")
         connection = http.client.HTTPConnection("127.0.0.1", self.server.grpc_port, timeout=PATIENCE)
         self.addCleanup(connection.close)
         connection.request("POST", f"/{SERVICE}/ExecStream", framed(asked.SerializeToString()), {"content-type": KIND})
         answer = connection.getresponse()
         size = int.from_bytes(answer.read(5)[1:], "big")
         self.assertEqual(pb.ExecStreamResponse.FromString(answer.read(size)).data, "ask\n")
-        self.says(self.id, "echo > fifo")
+        self.says(self.session_id, "echo > fifo")
         frames = frames_of(answer.read())
         self.assertEqual(pb.ExecStreamResponse.FromString(frames[0][1]).data, "over\n")
         self.assertEqual(trailers_of(frames[-1][1])["grpc-status"], "0")
@@ -134,12 +134,12 @@ class Framing(WebCase):
         connection = http.client.HTTPConnection("127.0.0.1", self.server.grpc_port, timeout=PATIENCE)
         connection.connect()
         port = connection.sock.getsockname()[1]
-        message = pb.ExecRequest(session_id=self.id, command="echo hi").SerializeToString()
+        message = pb.ExecRequest(session_id=self.session_id, command="echo hi").SerializeToString()
         for _ in range(10):
             _, body = self.ask("Exec", message, connection=connection)
             self.assertEqual(pb.ExecResponse.FromString(frames_of(body)[0][1]).stdout, "hi\n")
             self.ask("GetSession", b"\x0a\x04nope", connection=connection)
-            self.ask("ExecStream", pb.ExecStreamRequest(session_id=self.id, command="echo hi").SerializeToString(),
+            self.ask("ExecStream", pb.ExecStreamRequest(session_id=self.session_id, command="echo hi").SerializeToString(),
                      connection=connection)
         self.assertEqual(connection.sock.getsockname()[1], port)
         connection.close()
@@ -158,26 +158,26 @@ class Framing(WebCase):
         self.assertEqual((answer.status, frames_of(body)[-1][0]), (200, 0x80))
 
     def test_a_deadline(self):
-        answer, body = self.ask("Exec", pb.ExecRequest(session_id=self.id, command="sleep 4669.1").SerializeToString(),
+        answer, body = self.ask("Exec", pb.ExecRequest(session_id=self.session_id, command="sleep 4669.1").SerializeToString(),
                                 headers={"grpc-timeout": "1S"})
         self.fails((answer, body), 4)
-        self.wait_until_ended(self.id, "sleep 4669.1")
+        self.wait_until_ended(self.session_id, "sleep 4669.1")
 
     def test_deadlines_that_are_none(self):
         for value in ("", "1", "S", "-1S", "1.5S", "123456789S", "1s", "1X", "0x1S", " 1S1"):
             answer, body = self.ask("ListSessions", headers={"grpc-timeout": value})
             self.assertIn(answer.status, (200, 400), value)
-        self.assertEqual(self.says(self.id, "echo alive"), "alive\n")
+        self.assertEqual(self.says(self.session_id, "echo alive"), "alive\n")
 
     def test_a_client_that_leaves_ends_its_command(self):
         for method, kind in (("ExecStream", pb.ExecStreamRequest), ("Exec", pb.ExecRequest)):
-            message = kind(session_id=self.id, command="echo up; sleep 4669.2").SerializeToString()
+            message = kind(session_id=self.session_id, command="echo up; sleep 4669.2").SerializeToString()
             link = socket.create_connection(("127.0.0.1", self.server.grpc_port), PATIENCE)
             link.sendall(f"POST /{SERVICE}/{method} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {KIND}\r\n"
                          f"Content-Length: {len(message) + 5}\r\n\r\n".encode() + framed(message))
-            self.wait_until_running(self.id, "sleep 4669.2")
+            self.wait_until_running(self.session_id, "sleep 4669.2")
             link.close()
-            self.wait_until_ended(self.id, "sleep 4669.2")
+            self.wait_until_ended(self.session_id, "sleep 4669.2")
 
 
 class Broken(WebCase):
@@ -200,14 +200,14 @@ class Broken(WebCase):
                    f"Received message larger than max ({len(large)} vs. {MESSAGE_BYTES_MAX})")
         # One that only says that it is large is refused without being read.
         link = socket.create_connection(("127.0.0.1", self.server.grpc_port), PATIENCE)
-        link.sendall(f"POST /{SERVICE}/Exec HTTP/1.1\r\nHost: x\r\nContent-Type: {KIND}\r\n"
+        link.sendall(f"POST /{SERVICE}/Exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: {KIND}\r\n"
                      f"Content-Length: {1 << 32}\r\n\r\n".encode() + b"\0\xff\xff\xff\xf0")
         self.assertTrue(link.recv(4096).startswith(b"HTTP/1.1 "))
         link.close()
 
     def test_half_requests_hold_nobody_up(self):
         texts = (b"", b"P", b"POST /", f"POST /{SERVICE}/Exec HTTP/1.1\r\n".encode(),
-                 f"POST /{SERVICE}/Exec HTTP/1.1\r\nHost: x\r\nContent-Type: {KIND}\r\nContent-Length: 50\r\n\r\n\0\0".encode())
+                 f"POST /{SERVICE}/Exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: {KIND}\r\nContent-Length: 50\r\n\r\n\0\0".encode())
         links = []
         for text in texts * 4:
             link = socket.create_connection(("127.0.0.1", self.server.grpc_port), PATIENCE)
@@ -222,7 +222,7 @@ class Broken(WebCase):
         for more in (b"Content-Length: 5\r\nContent-Length: 6\r\n", b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
                      b"Transfer-Encoding: x\r\n", b"Content-Length: +5\r\n", b"Content-Length: -1\r\n"):
             link = socket.create_connection(("127.0.0.1", self.server.grpc_port), PATIENCE)
-            link.sendall(f"POST /{SERVICE}/ListSessions HTTP/1.1\r\nHost: x\r\nContent-Type: {KIND}\r\n".encode() + more +
+            link.sendall(f"POST /{SERVICE}/ListSessions HTTP/1.1\r\nHost: localhost\r\nContent-Type: {KIND}\r\n".encode() + more +
                          b"\r\n" + framed(b""))
             link.shutdown(socket.SHUT_WR)
             seen = b""
@@ -265,6 +265,14 @@ class NoBrowsers(WebCase):
         answer, _ = self.ask("Exec", headers={"Origin": ORIGIN, "Access-Control-Request-Method": "POST"}, body=b"",
                              verb="OPTIONS")
         self.assertIsNone(answer.getheader("access-control-allow-origin"))
+
+    def test_a_name_that_is_not_this_machines(self):
+        """A page whose own name was given our address shows up with that name."""
+        for host in ("evil.example", "localhost.evil.example", f"127.0.0.1.evil:{self.server.grpc_port}", "10.0.0.1"):
+            self.fails(self.ask("ListSessions", headers={"Host": host}), 7)
+        for host in ("localhost", f"127.0.0.1:{self.server.grpc_port}", "[::1]:50051"):
+            answer, body = self.ask("ListSessions", headers={"Host": host})
+            self.assertEqual(trailers_of(frames_of(body)[-1][1])["grpc-status"], "0", host)
 
     def test_a_page_cannot_call_an_open_server(self):
         """A browser sends an Origin with what it asks across sites; without one that is configured nothing is done."""

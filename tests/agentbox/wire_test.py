@@ -23,28 +23,28 @@ def of(kind, **fields):
 
 class Hex(AgentboxCase):
     def setUp(self):
-        self.id = self.session()
+        self.session_id = self.session()
 
     def test_exec(self):
         self.assertEqual(self.api.raw("Exec", of("ExecRequest", session_id="nope", command="true")).hex(), NOT_FOUND)
-        asked = of("ExecRequest", session_id=self.id, command="sleep 600", timeout=1)
+        asked = of("ExecRequest", session_id=self.session_id, command="sleep 600", timeout=1)
         self.assertEqual(self.api.raw("Exec", asked).hex(), TIMED_OUT)
         # Nothing but zeroes is no bytes at all, and still a message.
-        self.assertEqual(self.api.raw("Exec", of("ExecRequest", session_id=self.id, command="true")), b"")
+        self.assertEqual(self.api.raw("Exec", of("ExecRequest", session_id=self.session_id, command="true")), b"")
 
     def test_exec_stream(self):
         for command, wanted in (("true", EXIT_0), ("kill -9 $$", EXIT_9)):
-            asked = of("ExecStreamRequest", session_id=self.id, command=command)
+            asked = of("ExecStreamRequest", session_id=self.session_id, command=command)
             self.assertEqual([one.hex() for one in self.api.raw_stream("ExecStream", asked)], [wanted])
 
     def test_its_working_directory_is_field_three(self):
-        asked = bytes([0x0A, len(self.id)]) + self.id.encode() + b"\x12\x03pwd" + b"\x1a\x04/tmp"
+        asked = bytes([0x0A, len(self.session_id)]) + self.session_id.encode() + b"\x12\x03pwd" + b"\x1a\x04/tmp"
         seen = list(self.api.raw_stream("ExecStream", asked))
         self.assertEqual([one.hex() for one in seen], [(b"\x0a\x06stdout\x12\x05/tmp\n").hex(), EXIT_0])
 
     def test_files(self):
-        self.assertEqual(self.api.raw("WriteFile", of("WriteFileRequest", session_id=self.id, path="e")).hex(), "0801")
-        self.assertEqual(self.api.raw("ReadFile", of("ReadFileRequest", session_id=self.id, path="e")).hex(), "08011200")
+        self.assertEqual(self.api.raw("WriteFile", of("WriteFileRequest", session_id=self.session_id, path="e")).hex(), "0801")
+        self.assertEqual(self.api.raw("ReadFile", of("ReadFileRequest", session_id=self.session_id, path="e")).hex(), "08011200")
         self.assertEqual(self.api.raw("ReadFile", of("ReadFileRequest", session_id="nope", path="e")),
                          b"\x1a\x11Session not found")
 
@@ -59,11 +59,11 @@ class Hex(AgentboxCase):
 
     def test_fields_that_nobody_knows_are_passed_over(self):
         more = b"\xfa\x01\x03abc" + b"\x98\x06\x7f" + b"\xa5\x06\0\0\0\0"
-        asked = more + of("ExecRequest", session_id=self.id, command="echo hi") + more
+        asked = more + of("ExecRequest", session_id=self.session_id, command="echo hi") + more
         self.assertEqual(pb.ExecResponse.FromString(self.api.raw("Exec", asked)).stdout, "hi\n")
 
     def test_the_last_of_two_counts(self):
-        asked = of("ExecRequest", session_id="nope", command="false") + of("ExecRequest", session_id=self.id,
+        asked = of("ExecRequest", session_id="nope", command="false") + of("ExecRequest", session_id=self.session_id,
                                                                            command="echo last")
         self.assertEqual(pb.ExecResponse.FromString(self.api.raw("Exec", asked)).stdout, "last\n")
 

@@ -89,6 +89,9 @@ awaitable<Result<void>> have_image(Call& call, std::string reference) {
   co_return Result<void>{};
 }
 
+constexpr std::string_view kNoEgress =
+    "egress requires the egress proxy, which is not configured on this deployment";
+
 awaitable<bool> keeps_files(Call& call) {
   if (!call.services.keeps_files) {
     auto facts = co_await call.fleet().storage(call.caller);
@@ -165,10 +168,7 @@ std::unexpected<Error> not_started(Call& call, const Error& error) {
 awaitable<Result<control::SandboxView>> create_with_egress(Call& call, StartWish wish,
                                                            bool persistent) {
   auto kept = co_await keep_secrets(call.services, call.caller, *wish.egress);
-  if (!kept && kept.error().code == Errc::Unsupported)
-    co_return refuse(call, 400,
-                     "egress requires the egress proxy, which is not configured on this "
-                     "deployment");
+  if (!kept && kept.error().code == Errc::Unsupported) co_return refuse(call, 400, kNoEgress);
   if (!kept && kept.error().code == Errc::InvalidArgument)
     co_return refuse(call, 422, "egress.secrets: " + kept.error().message);
   if (!kept && kept.error().code == Errc::Exhausted)
@@ -181,6 +181,9 @@ awaitable<Result<control::SandboxView>> create_with_egress(Call& call, StartWish
   auto made = co_await create(call, std::move(request));
   if (made) co_return made;
   co_await drop_secret_names(call.services, call.caller, kept->first_part());
+  // Without a place for secrets there is no authority either.
+  if (made.error().code == Errc::Unsupported && !made.error().field.starts_with("network"))
+    co_return refuse(call, 400, kNoEgress);
   co_return not_started(call, made.error());
 }
 

@@ -65,7 +65,7 @@ TEST(MessageCutter, HalfAMessageIsHalf) {
 TEST(Trailers, StandInAFrameOfTheirOwn) {
   std::string out;
   append_trailer_frame(out, {{"grpc-status", "5"}, {"grpc-message", "a%20b"}});
-  EXPECT_EQ(out, "\x80\0\0\0\x27grpc-status: 5\r\ngrpc-message: a%20b\r\n"s);
+  EXPECT_EQ(out, "\x80\0\0\0\x25grpc-status: 5\r\ngrpc-message: a%20b\r\n"s);
 }
 
 TEST(Percent, OnlyWhatIsPlainStays) {

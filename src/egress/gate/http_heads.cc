@@ -178,7 +178,6 @@ OwnAnswer denial(const Verdict& verdict, std::string_view host, nanoseconds wait
     case Reason::ResolverFailed:
     case Reason::NoAddress:
       out.status = 502;
-      out.text = fmt::format("Failed to connect: {}\n", verdict.text);
       break;
     case Reason::ForbiddenAddress:
       // Which address a name has behind our wall is for the audit, not for the guest.

@@ -213,6 +213,8 @@ asio::awaitable<HttpRelay::Turn> HttpRelay::refuse(const Asked& asked, const Ver
       verdict.rule_index ? c_.core->ledger.wait(*verdict.rule_index, Clock::now()) : nanoseconds(0);
   OwnAnswer own = denial(verdict, asked.host, wait);
   if (verdict.reason == Reason::BadTarget) own.text = "Invalid proxy request\n" + own.text;
+  if (own.status == 502)
+    own.text = (asked.way == Way::Connect ? "Failed to connect: " : "Proxy error: ") + own.text;
   const auto* http = std::get_if<HttpSeen>(&asked.request.first);
   if (verdict.reason == Reason::HostField && http != nullptr && http->host_field &&
       http->host_field->fault != TargetFault::HostFieldOther) {

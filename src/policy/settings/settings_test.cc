@@ -298,6 +298,44 @@ TEST(Environment, DaivListensWhereItIsToldTo) {
 }
 
 // A wall that is not there is not made up for by another one in silence.
+TEST(Environment, NamesOfAgentboxAreUnderstood) {
+  Settings settings;
+  ASSERT_TRUE(apply_environment(
+      settings, Strings{"GRPC_PORT=6000", "SANDBOX_IMAGE=python:3", "STORAGE_PATH=./data",
+                        "SESSION_TIMEOUT=60", "PROXY_HOST=egress-proxy", "PROXY_PORT=9000",
+                        "SIGNING_KEY=abc", "SANDBOX_RUNTIME=runc"}));
+  ASSERT_TRUE(settings.agentbox.listen);
+  EXPECT_EQ(to_string(*settings.agentbox.listen), "127.0.0.1:6000");
+  EXPECT_EQ(settings.agentbox.image, "python:3");
+  EXPECT_TRUE(settings.agentbox.storage);
+  EXPECT_EQ(settings.agentbox.session_timeout_seconds, 60);
+  EXPECT_EQ(settings.agentbox.proxy_host, "egress-proxy");
+  EXPECT_EQ(settings.agentbox.proxy_port, 9000);
+  EXPECT_EQ(settings.agentbox.signing_key, "abc");
+  EXPECT_EQ(to_yaml(settings).find("abc"), std::string::npos);
+  for (const char* wrong : {"SANDBOX_RUNTIME=runsc", "SANDBOX_RUNTIME=", "GRPC_PORT=x",
+                            "SESSION_TIMEOUT=0", "PROXY_PORT=0", "PROXY_HOST=a b"})
+    EXPECT_FALSE(environment_error({wrong}).empty()) << wrong;
+}
+
+TEST(Settings, GrpcIsBesideTheUsualAddressOrWhereItIsToldTo) {
+  Settings settings;
+  ASSERT_TRUE(grpc_address(settings));
+  EXPECT_EQ(to_string(*grpc_address(settings)), "127.0.0.1:50051");
+  const auto moved = parse_settings("server: {listen: 127.0.0.1:9}", "f");
+  EXPECT_FALSE(grpc_address(*moved));
+  const auto off = parse_settings("agentbox: {listen: \"off\"}", "f");
+  EXPECT_FALSE(grpc_address(*off));
+  const auto wide = parse_settings("agentbox: {listen: 0.0.0.0:50051}", "f");
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(check_settings(*wide).error().field, "agentbox.listen");
+  const auto half = parse_settings("agentbox: {tls_key_file: /k}", "f");
+  EXPECT_FALSE(check_settings(*half));
+  const auto encrypted = parse_settings(
+      "agentbox: {listen: 0.0.0.0:50051, tls_key_file: /k, tls_certificate_file: /c}", "f");
+  EXPECT_TRUE(check_settings(*encrypted));
+}
+
 TEST(Environment, DaivRuntimesThatAreNotThereAreRefused) {
   EXPECT_NE(environment_error({"DAIV_SANDBOX_RUNTIME=runsc"}).find("runsc"), std::string::npos);
   EXPECT_NE(environment_error({"DAIV_SANDBOX_RUN_UID=x"}).find("DAIV_SANDBOX_RUN_UID"),
