@@ -264,7 +264,7 @@ Result<void> serve(ServeOptions options, std::vector<UniqueFd> handed,
   const auto sockets = TRY(open_sockets(options, std::move(handed), server));
   UniqueFd grpc;
   if (const auto address = policy::grpc_address(options.settings))
-    grpc = TRY_IN("gRPC", listen_on(*address, server));
+    grpc = TRY_IN("gRPC (--grpc-listen ADDRESS, or off)", listen_on(*address, server));
   HandOver things;
   if (grpc) things.grpc.push_back(grpc.get());
   things.lock = lock.get();
