@@ -84,8 +84,9 @@ std::string percent_encode(std::string_view text) {
 std::optional<std::int64_t> timeout_microseconds(std::string_view text) {
   if (text.size() < 2 || text.size() > kTimeoutDigitsMax + 1) return std::nullopt;
   std::int64_t value = 0;
-  const char* end = text.data() + text.size() - 1;
-  const auto [stopped, ec] = std::from_chars(text.data(), end, value);
+  const std::string_view digits = text.substr(0, text.size() - 1);
+  const char* end = digits.data() + digits.size();
+  const auto [stopped, ec] = std::from_chars(digits.data(), end, value);
   if (ec != std::errc{} || stopped != end || value < 0) return std::nullopt;
   switch (text.back()) {
     case 'H':

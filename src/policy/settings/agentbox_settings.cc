@@ -99,6 +99,7 @@ Result<std::string> read_index_url(const YamlNode& node, std::string_view path) 
 Result<std::vector<std::string>> read_index_addresses(const YamlNode& node, std::string_view path) {
   TRY(require_list(node, path, kIndexAddressesMax));
   std::vector<std::string> out;
+  out.reserve(node.items.size());
   for (const YamlNode& item : node.items) out.push_back(TRY(read_text(item, path, 64)));
   return out;
 }
