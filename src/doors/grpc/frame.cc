@@ -85,9 +85,8 @@ std::optional<std::int64_t> timeout_microseconds(std::string_view text) {
   if (text.size() < 2 || text.size() > kTimeoutDigitsMax + 1) return std::nullopt;
   std::int64_t value = 0;
   const std::string_view digits = text.substr(0, text.size() - 1);
-  const char* end = digits.data() + digits.size();
-  const auto [stopped, ec] = std::from_chars(digits.data(), end, value);
-  if (ec != std::errc{} || stopped != end || value < 0) return std::nullopt;
+  const auto [stopped, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (ec != std::errc{} || stopped != digits.end() || value < 0) return std::nullopt;
   switch (text.back()) {
     case 'H':
       return value * 3'600'000'000;

@@ -1,5 +1,6 @@
 // doors/shared — what more than one wire dialect needs, and no dialect's own words. budget.h counts
-// the bytes that calls hold at once, text.h reads and writes text as Python does. Never here: routes, JSON shapes, tokens, sandboxes.
+// the bytes that calls hold at once, text.h reads and writes text as Python does. Never here:
+// routes, JSON shapes, tokens, sandboxes.
 #pragma once
 
 #include "doors/shared/budget.h"

@@ -287,8 +287,8 @@ enum class OpKind : uint32_t {
   Grep,    // host sends a pattern, a pattern for file names (may be empty) and the names to prune,
            // likewise; Match… (at most `length`), then Done, whose count is 1 when there were more
            // and whose bytes is the number of files that could not be read
-  Resolve,  // Entry whose name is where path leads: every link and ".." followed, and from the first
-            // name on that is not there taken by its words; then Done
+  Resolve,  // Entry whose name is where path leads: every link and ".." followed, and from the
+            // first name on that is not there taken by its words; then Done
 };
 
 constexpr uint32_t kNamesBytesMax = 8 * 1024 * 1024;  // that a host may send to Pack
