@@ -5,6 +5,7 @@
 #include "doors/daiv/call.h"
 #include "doors/daiv/json_text.h"
 #include "doors/daiv/reaper.h"
+#include "doors/shared/local.h"
 #include "store/digest.h"
 
 namespace caisson::daiv {
@@ -30,14 +31,6 @@ std::string_view without_prefix(std::string_view path, std::string_view prefix) 
   if (prefix.empty() || !path.starts_with(prefix)) return path;
   const std::string_view rest = path.substr(prefix.size());
   return is_own(rest) ? rest : path;
-}
-
-// A name that only this machine has: a foreign page that gave its own name our address shows up
-// with another one.
-bool is_loopback_host(std::string_view host) {
-  if (host.starts_with('[')) return host == "[::1]" || host.starts_with("[::1]:");
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name == "127.0.0.1";
 }
 
 std::string_view scope_word(store::Scope scope) {
@@ -138,8 +131,7 @@ Result<control::Caller> Door::State::identify(const http::Request& request, std:
     caller = *std::move(known);
     // An open server lets anybody of this machine in. Who sets a key means it, though; and a page
     // of the world that reaches us by a name of its own is not of this machine.
-    const bool local = request.peer.local &&
-                       (request.peer.address == "unix" || is_loopback_host(request.field("Host")));
+    const bool local = doors::is_local(request);
     if (caller.actor == "open" && (!options.api_key.empty() || !local))
       return failure(Errc::Unauthenticated, std::string(kWrongKey));
   }

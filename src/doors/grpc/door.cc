@@ -8,6 +8,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "doors/grpc/methods.h"
+#include "doors/shared/local.h"
 
 namespace caisson::grpc {
 
@@ -18,14 +19,6 @@ namespace {
 constexpr std::size_t kLogPathBytesMax = 256;
 constexpr std::size_t kCredentialBytesMax = 512;
 constexpr std::string_view kPreflightMaxAge = "7200";
-
-// A name that only this machine has: a foreign page that gave its own name our address shows up
-// with another one.
-bool is_loopback_host(std::string_view host) {
-  if (host.starts_with('[')) return host == "[::1]" || host.starts_with("[::1]:");
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name == "127.0.0.1";
-}
 
 std::string_view credential_of(const http::Request& request) {
   constexpr std::string_view kBearer = "bearer ";
@@ -105,9 +98,8 @@ Status Door::State::identify(Call& call, const Method& method) {
   call.caller.request_id = request.id;
   if (options.open) {
     // An open server lets anybody of this machine in, and nobody else.
-    const bool local = request.peer.local &&
-                       (request.peer.address == "unix" || is_loopback_host(request.field("host")));
-    if (!local) return {Code::PermissionDenied, "an open server answers this machine only"};
+    if (!doors::is_local(request))
+      return {Code::PermissionDenied, "an open server answers this machine only"};
   }
   if (method.open) return {};
   const std::string_view shown = credential_of(request);
@@ -255,10 +247,15 @@ awaitable<void> Door::sweep() {
   State& state = *state_;
   if (state.closed || state.sweeping) co_return;
   state.sweeping = true;
-  for (const SessionPtr& session : state.services.sessions.all()) {
-    const bool idle = session->running == 0 &&
-                      state.options.now() - session->used_at > state.options.session_timeout;
-    if (idle) co_await end_session(state.services, sweeper_of(session->owner), session);
+  try {
+    for (const SessionPtr& session : state.services.sessions.all()) {
+      const bool idle = session->running == 0 &&
+                        state.options.now() - session->used_at > state.options.session_timeout;
+      if (idle) co_await end_session(state.services, sweeper_of(session->owner), session);
+    }
+  } catch (const std::exception& bug) {
+    if (state.options.on_failure)
+      state.options.on_failure("agentbox", Error{Errc::Internal, bug.what(), 0, {}});
   }
   state.sweeping = false;
 }

@@ -54,6 +54,11 @@ std::string errno_words(int number, std::string_view path) {
   return fmt::format("[Errno {}] {}: {}", number, system_words(number), doors::python_repr(path));
 }
 
+bool is_dead(const Error& error) {
+  return error.code == Errc::Gone || error.code == Errc::LauncherGone ||
+         (error.code == Errc::NotFound && error.sys_errno == 0);
+}
+
 std::string command_fault(std::string_view command) {
   if (command.find('\0') != std::string_view::npos) return "embedded null byte";
   if (command.size() > kArgumentBytesMax) return errno_words(E2BIG, "/bin/sh");
@@ -81,9 +86,7 @@ awaitable<Result<control::ExecWish>> shell_wish(Call& call, const Session& sessi
 
 awaitable<std::string> failure_words(Call& call, const Session& session, Error error,
                                      std::string workdir) {
-  if (error.code == Errc::Gone || error.code == Errc::LauncherGone)
-    co_return std::string(kDeadSandbox);
-  if (error.code == Errc::NotFound && error.sys_errno == 0) co_return std::string(kDeadSandbox);
+  if (is_dead(error)) co_return std::string(kDeadSandbox);
   if (error.code == Errc::Internal && call.options().on_failure)
     call.options().on_failure(call.request().id, error);
   if (error.sys_errno == 0) co_return error.message;

@@ -12,6 +12,9 @@ namespace caisson::grpc {
 // "[Errno 2] No such file or directory: '/nope'"
 [[nodiscard]] std::string errno_words(int number, std::string_view path);
 
+// The sandbox is not there any more.
+[[nodiscard]] bool is_dead(const Error& error);
+
 // What can be said before anything runs; empty: nothing is wrong.
 [[nodiscard]] std::string command_fault(std::string_view command);
 

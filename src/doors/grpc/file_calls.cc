@@ -18,11 +18,6 @@ bool is_below(std::string_view path, std::string_view folder) {
          (path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/');
 }
 
-bool is_dead(const Error& error) {
-  return error.code == Errc::Gone || error.code == Errc::LauncherGone ||
-         (error.code == Errc::NotFound && error.sys_errno == 0);
-}
-
 struct Place {
   std::string path;   // resolved
   std::string fault;  // or why not
