@@ -158,6 +158,8 @@ class GuestChannel {
   // taken by its words.
   virtual awaitable<Result<FileEntry>> resolve(GuestUser user, std::string path) = 0;
   virtual awaitable<Result<Listing>> list(GuestUser user, std::string path, bool recursive) = 0;
+  // TCP ports where somebody inside listens, in rising order.
+  virtual awaitable<Result<std::vector<std::uint16_t>>> ports(GuestUser user) = 0;
   // Exactly `length` bytes, or Gone when the file turned out to be shorter; 0: to the end.
   virtual awaitable<Result<std::unique_ptr<GuestReader>>> read(GuestUser user, std::string path,
                                                                std::uint64_t offset,

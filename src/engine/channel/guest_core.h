@@ -132,6 +132,7 @@ class GuestCore final : public GuestChannel, public std::enable_shared_from_this
   awaitable<Result<void>> forget(std::uint32_t process) override;
   awaitable<Result<FileEntry>> stat(GuestUser user, std::string path, bool follow) override;
   awaitable<Result<FileEntry>> resolve(GuestUser user, std::string path) override;
+  awaitable<Result<std::vector<std::uint16_t>>> ports(GuestUser user) override;
   awaitable<Result<Listing>> list(GuestUser user, std::string path, bool recursive) override;
   awaitable<Result<std::unique_ptr<GuestReader>>> read(GuestUser user, std::string path,
                                                        std::uint64_t offset, std::uint64_t length,

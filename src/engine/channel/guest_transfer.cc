@@ -243,6 +243,33 @@ awaitable<Result<FileEntry>> GuestCore::resolve(GuestUser user, std::string path
   return one_entry(make_op(OpKind::Resolve, user, std::move(path)), std::move(what));
 }
 
+awaitable<Result<std::vector<std::uint16_t>>> GuestCore::ports(GuestUser user) {
+  const auto self = shared_from_this();
+  OpOptions options = make_op(OpKind::Ports, user, "/");
+  options.window_bytes = 2 * wire::kPortsMax;
+  auto call = begin(options);
+  if (!call) co_return std::unexpected(call.error());
+  std::string bytes;
+  (*call)->on_frame = [&bytes](const Frame& frame) {
+    if (frame.kind != Kind::Data || bytes.size() >= 2UL * wire::kPortsMax) return;
+    const auto more = frame.payload.subspan(sizeof(wire::DataHeader));
+    bytes.append(reinterpret_cast<const char*>(more.data()), more.size());
+  };
+  const CallGuard guard(self, *call, CallGuard::Kind::Operation);
+  auto done = co_await finish(*call, "list the ports");
+  if (!done) co_return std::unexpected(done.error());
+  std::vector<std::uint16_t> ports;
+  for (std::size_t i = 0; i + 1 < bytes.size() && ports.size() < wire::kPortsMax; i += 2) {
+    const auto low = static_cast<unsigned char>(bytes[i]);
+    const auto high = static_cast<unsigned char>(bytes[i + 1]);
+    const auto port = static_cast<std::uint16_t>(low | (high << 8U));
+    if (port == 0 || (!ports.empty() && port <= ports.back()))
+      co_return failure(Errc::Protocol, "list the ports: init sent them out of order");
+    ports.push_back(port);
+  }
+  co_return ports;
+}
+
 awaitable<Result<FileEntry>> GuestCore::one_entry(OpOptions options, std::string what) {
   const auto self = shared_from_this();
   std::optional<FileEntry> entry;

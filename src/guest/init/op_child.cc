@@ -303,6 +303,8 @@ void run_operation(const OpRequest& request) {
       op_grep(channel, request);
     case OpKind::Resolve:
       op_resolve(channel, request);
+    case OpKind::Ports:
+      op_ports(channel);
   }
   channel.fail(EINVAL, Step::Request);
 }

@@ -73,6 +73,8 @@ void temporary_clear();
 [[noreturn]] void op_grep(OpChannel& channel, const OpRequest& request);
 // op_resolve.cc
 [[noreturn]] void op_resolve(OpChannel& channel, const OpRequest& request);
+// op_ports.cc
+[[noreturn]] void op_ports(OpChannel& channel);
 // A folder as an O_PATH descriptor, or -errno; ELOOP when a link is on the way.
 int open_parent_without_links(const char* parent, bool create);
 

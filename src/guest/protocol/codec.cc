@@ -177,7 +177,7 @@ Check parse_op(Bytes payload, OpView& out) {
   if (!reader.take(out.body)) return Check::Malformed;
   const OpBody& body = out.body;
   if (body.op < static_cast<uint32_t>(OpKind::Stat) ||
-      body.op > static_cast<uint32_t>(OpKind::Resolve)) {
+      body.op > static_cast<uint32_t>(OpKind::Ports)) {
     return Check::Malformed;
   }
   if ((body.flags & ~kOpFlagsAll) != 0 || body.uid == kNoId || body.gid == kNoId)

@@ -58,7 +58,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 constexpr int kFdControl = 3;
 constexpr int kFdStream = 4;
@@ -289,7 +289,11 @@ enum class OpKind : uint32_t {
            // and whose bytes is the number of files that could not be read
   Resolve,  // Entry whose name is where path leads: every link and ".." followed, and from the
             // first name on that is not there taken by its words; then Done
+  Ports,    // TCP ports where somebody listens, on a local address or on every one: two bytes each,
+            // the lower first, at most kPortsMax, as Data; then Done. path is "/"
 };
+
+constexpr uint32_t kPortsMax = 1024;
 
 constexpr uint32_t kNamesBytesMax = 8 * 1024 * 1024;  // that a host may send to Pack
 constexpr uint32_t kPatternBytesMax = 64 * 1024;      // to Find and Grep, all strings together
