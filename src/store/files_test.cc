@@ -40,11 +40,14 @@ FileRecord file(FileKind kind, std::string tenant, std::string id, std::string s
 
 TEST_F(FilesTest, EachKindHasItsOwnNamesAndSoHasEachTenant) {
   Store::Batch batch;
-  batch.files = {file(FileKind::Image, "red", "a", "1"), file(FileKind::Image, "blue", "a", "2"),
-                 file(FileKind::Snapshot, "red", "a", "3"),
-                 file(FileKind::Volume, "red", "a", "4")};
+  batch.files = {
+      file(FileKind::Image, "red", "a", "1"),    file(FileKind::Image, "blue", "a", "2"),
+      file(FileKind::Snapshot, "red", "a", "3"), file(FileKind::Volume, "red", "a", "4"),
+      file(FileKind::Person, "red", "a", "5"),   file(FileKind::Listing, "red", "a", "6")};
   ASSERT_TRUE(write(batch));
   open();
+  EXPECT_EQ(files(FileKind::Person), std::vector{batch.files[4]});
+  EXPECT_EQ(files(FileKind::Listing), std::vector{batch.files[5]});
   EXPECT_EQ(files(FileKind::Image).size(), 2U);
   EXPECT_EQ(files(FileKind::Snapshot), std::vector{batch.files[2]});
   EXPECT_EQ(files(FileKind::Volume), std::vector{batch.files[3]});
@@ -96,6 +99,8 @@ TEST_F(FilesTest, ADatabaseOfTheFirstVersionIsTakenOver) {
   Forger(options().path)
       .must(
           "DROP TABLE images; DROP TABLE snapshots; DROP TABLE volumes;"
+          "DROP TABLE persons; DROP TABLE listings; DROP TABLE runs; DROP TABLE run_pieces; DROP "
+          "TABLE history_size;"
           "DROP INDEX sandboxes_living;"
           "CREATE INDEX sandboxes_living ON sandboxes (created) WHERE state = 0;"
           "PRAGMA user_version = 1;");

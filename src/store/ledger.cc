@@ -31,7 +31,8 @@ Result<void> make_private_file(const std::string& path) {
 
 std::size_t statements_of(const Store::Batch& batch) noexcept {
   return batch.audit.size() + batch.sandboxes.size() + batch.tokens.size() +
-         batch.forgotten_tokens.size() + batch.files.size() + batch.forgotten_files.size();
+         batch.forgotten_tokens.size() + batch.files.size() + batch.forgotten_files.size() +
+         statements_of_runs(batch);
 }
 
 }  // namespace
@@ -42,6 +43,7 @@ Ledger::Ledger(Database database, const StoreOptions& options)
       ended_records_max_(options.ended_records_max),
       log_pages_(std::make_unique<int>(0)),
       database_(std::move(database)),
+      runs_(options),
       checkpoint_at_(kLogPagesMax) {
   if (folder_.empty()) folder_ = ".";
   database_.watch_log(log_pages_.get());
@@ -78,7 +80,8 @@ Result<void> Ledger::prepare() {
       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "
       "ON CONFLICT (id) DO UPDATE SET tenant = ?2, token = ?3, state = ?4, created = ?5, "
       "ended = ?6, end_reason = ?7, spec = ?8"));
-  for (const FileKind kind : {FileKind::Image, FileKind::Snapshot, FileKind::Volume}) {
+  for (const FileKind kind : {FileKind::Image, FileKind::Snapshot, FileKind::Volume,
+                              FileKind::Person, FileKind::Listing}) {
     const auto at = static_cast<std::size_t>(kind);
     put_file_[at] = TRY(database_.prepare(
         fmt::format("INSERT INTO {} (tenant, id, created, spec) VALUES (?1, ?2, ?3, ?4) "
@@ -90,6 +93,7 @@ Result<void> Ledger::prepare() {
   forget_ended_ = TRY(database_.prepare(
       "DELETE FROM sandboxes WHERE rowid IN (SELECT rowid FROM sandboxes WHERE state = 1 "
       "ORDER BY ended DESC LIMIT -1 OFFSET ?1)"));
+  TRY(runs_.prepare(database_));
   head_ = TRY(read_head(database_));
   return forget_ended();
 }
@@ -135,6 +139,7 @@ Result<void> Ledger::write_all(std::span<Entry> entries) {
     if (several) TRY(release_.run());
   }
   if (ended_since_ >= kPruneEvery) TRY(forget_ended());
+  TRY(runs_.prune());
   return commit_.run();
 }
 
@@ -144,6 +149,7 @@ Result<void> Ledger::apply(const Store::Batch& batch) {
   for (const std::string& id : batch.forgotten_tokens) TRY(forget_token_.bind_text(1, id).run());
   for (const FileKey& key : batch.forgotten_files) TRY(forget(key));
   for (const FileRecord& record : batch.files) TRY(put(record));
+  TRY(runs_.apply(batch));
   for (const AuditEvent& event : batch.audit) TRY(put(event));
   return {};
 }

@@ -7,10 +7,13 @@
 #include <string>
 
 #include "store/audit_chain.h"
+#include "store/run_ledger.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
 namespace caisson::store {
+
+inline constexpr std::size_t kFileKinds = 5;
 
 class Ledger {
  public:
@@ -49,7 +52,8 @@ class Ledger {
   Database database_;
   Statement begin_, commit_, rollback_, savepoint_, release_, rollback_to_;
   Statement insert_audit_, put_token_, forget_token_, put_sandbox_, forget_ended_;
-  std::array<Statement, 3> put_file_, forget_file_;  // by FileKind
+  std::array<Statement, kFileKinds> put_file_, forget_file_;  // by FileKind
+  RunLedger runs_;
   ChainHasher hasher_;
   ChainHead head_;
   int checkpoint_at_;

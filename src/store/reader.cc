@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "store/rows.h"
 #include "store/schema.h"
 
@@ -10,6 +12,9 @@ namespace {
 
 constexpr std::string_view kSandboxColumns =
     "id, tenant, token, state, created, ended, end_reason, spec";
+
+constexpr std::string_view kRunColumns = "id, sandbox, command, exit_code, started";
+constexpr std::int64_t kHistoryVersion = 3;
 
 Result<std::string> audit_sql(const AuditQuery& query) {
   if (query.limit > kPageRowsMax) {
@@ -77,15 +82,62 @@ Result<std::vector<SandboxRecord>> Reader::living() {
   return records;
 }
 
+Result<bool> Reader::is_of(std::int64_t version) {
+  const std::int64_t found = TRY(database_.integer("PRAGMA user_version"));
+  return found >= version;
+}
+
 Result<std::vector<FileRecord>> Reader::files(FileKind kind) {
-  // A database of an older version has no such tables before a writer has opened it.
-  const std::int64_t version = TRY(database_.integer("PRAGMA user_version"));
   std::vector<FileRecord> records;
-  if (version < 2) return records;
+  const bool there = TRY(is_of(kind == FileKind::Person || kind == FileKind::Listing ? 3 : 2));
+  if (!there) return records;
   Statement select = TRY(database_.prepare(fmt::format(
       "SELECT tenant, id, created, spec FROM {} ORDER BY created, id", table_of(kind))));
   while (TRY(select.step())) records.push_back(file_of(kind, select));
   return records;
+}
+
+Result<std::vector<RunRecord>> Reader::runs(const RunQuery& query) {
+  std::vector<RunRecord> records;
+  const bool there = TRY(is_of(kHistoryVersion));
+  if (!there) return records;
+  const std::string_view order = query.newest_first ? "started DESC, id DESC" : "started, id";
+  Statement select = TRY(database_.prepare(fmt::format(
+      "SELECT {} FROM runs WHERE sandbox = ?1 ORDER BY {} LIMIT ?2", kRunColumns, order)));
+  select.bind_text(1, query.sandbox);
+  select.bind(2, static_cast<std::int64_t>(std::min(query.limit, kPageRowsMax)));
+  while (TRY(select.step())) records.push_back(run_of(select));
+  return records;
+}
+
+Result<std::optional<RunRecord>> Reader::run(std::string_view id) {
+  const bool there = TRY(is_of(kHistoryVersion));
+  if (!there) return std::nullopt;
+  Statement select =
+      TRY(database_.prepare(fmt::format("SELECT {} FROM runs WHERE id = ?1", kRunColumns)));
+  select.bind_text(1, id);
+  const bool found = TRY(select.step());
+  if (!found) return std::nullopt;
+  return run_of(select);
+}
+
+Result<std::vector<RunPiece>> Reader::pieces(const PieceQuery& query) {
+  std::vector<RunPiece> pieces;
+  const bool there = TRY(is_of(kHistoryVersion));
+  if (!there) return pieces;
+  Statement select =
+      TRY(database_.prepare("SELECT id, run, stream, content, time, \"offset\" FROM run_pieces "
+                            "WHERE run = ?1 AND id > ?2 "
+                            "ORDER BY id LIMIT ?3"));
+  select.bind_text(1, query.run);
+  select.bind(2, query.after);
+  select.bind(3, static_cast<std::int64_t>(std::min(query.limit, kPageRowsMax)));
+  std::size_t bytes = 0;
+  while (bytes < kPiecePageBytesMax && TRY(select.step())) {
+    pieces.push_back(piece_of(select));
+    bytes += pieces.back().content.size();
+  }
+  return pieces;
 }
 
 Result<std::optional<SandboxRecord>> Reader::sandbox(std::string_view id) {

@@ -27,6 +27,9 @@ class Reader {
   [[nodiscard]] Result<std::vector<TokenRecord>> tokens();
   [[nodiscard]] Result<std::vector<SandboxRecord>> living();
   [[nodiscard]] Result<std::vector<FileRecord>> files(FileKind kind);
+  [[nodiscard]] Result<std::vector<RunRecord>> runs(const RunQuery& query);
+  [[nodiscard]] Result<std::optional<RunRecord>> run(std::string_view id);
+  [[nodiscard]] Result<std::vector<RunPiece>> pieces(const PieceQuery& query);
   [[nodiscard]] Result<std::optional<SandboxRecord>> sandbox(std::string_view id);
 
   // Walks the whole chain and holds it against the anchors. A record that does not hold is a
@@ -35,6 +38,8 @@ class Reader {
 
  private:
   explicit Reader(Database database) : database_(std::move(database)) {}
+  // A database of an older version has no such tables before a writer has opened it.
+  [[nodiscard]] Result<bool> is_of(std::int64_t version);
   Database database_;
 };
 

@@ -61,6 +61,10 @@ std::string_view table_of(FileKind kind) noexcept {
       return "snapshots";
     case FileKind::Volume:
       return "volumes";
+    case FileKind::Person:
+      return "persons";
+    case FileKind::Listing:
+      return "listings";
   }
   return "images";
 }
@@ -71,6 +75,27 @@ FileRecord file_of(FileKind kind, const Statement& select) {
   record.created = select.integer(2);
   record.spec = select.text(3);
   return record;
+}
+
+RunRecord run_of(const Statement& select) {
+  RunRecord record;
+  record.id = select.text(0);
+  record.sandbox = select.text(1);
+  record.command = select.text(2);
+  record.exit_code = select.maybe_integer(3);
+  record.started = select.integer(4);
+  return record;
+}
+
+RunPiece piece_of(const Statement& select) {
+  RunPiece piece;
+  piece.id = select.integer(0);
+  piece.run = select.text(1);
+  piece.stream = select.integer(2);
+  piece.content = select.text(3);
+  piece.time = select.integer(4);
+  piece.offset = select.integer(5);
+  return piece;
 }
 
 SandboxRecord sandbox_of(const Statement& select) {

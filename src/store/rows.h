@@ -11,6 +11,8 @@ namespace caisson::store {
 [[nodiscard]] TokenRecord token_of(const Statement& select);
 [[nodiscard]] SandboxRecord sandbox_of(const Statement& select);
 [[nodiscard]] FileRecord file_of(FileKind kind, const Statement& select);
+[[nodiscard]] RunRecord run_of(const Statement& select);
+[[nodiscard]] RunPiece piece_of(const Statement& select);
 [[nodiscard]] std::string_view table_of(FileKind kind) noexcept;
 
 }  // namespace caisson::store

@@ -80,6 +80,65 @@ CREATE TABLE volumes (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// What came with version 3: who tenants are, how sandboxes stand in a list that forgets none, and
+// what was run in them. The content of a piece is a blob because the length of one is known without
+// reading it. A run takes its pieces along, whoever removes it. How much all of it is stands in one
+// row, so that nobody has to add it up; 64 bytes stand for what a row costs beside its content.
+constexpr const char* kHistoryTables = R"sql(
+CREATE TABLE persons (
+  tenant  TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  spec    TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE listings (
+  tenant  TEXT NOT NULL,
+  id      TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  spec    TEXT NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE runs (
+  id        TEXT PRIMARY KEY NOT NULL,
+  sandbox   TEXT NOT NULL,
+  command   TEXT NOT NULL,
+  exit_code INTEGER,
+  started   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX runs_of_sandbox ON runs (sandbox, started, id);
+CREATE INDEX runs_by_age ON runs (started);
+CREATE TABLE run_pieces (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  run      TEXT NOT NULL,
+  stream   INTEGER NOT NULL,
+  content  BLOB NOT NULL,
+  time     INTEGER NOT NULL,
+  "offset" INTEGER NOT NULL
+) STRICT;
+CREATE INDEX pieces_of_run ON run_pieces (run, id);
+CREATE TABLE history_size (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  output   INTEGER NOT NULL,
+  commands INTEGER NOT NULL
+) STRICT;
+INSERT INTO history_size VALUES (1, 0, 0);
+CREATE TRIGGER pieces_are_counted AFTER INSERT ON run_pieces
+BEGIN UPDATE history_size SET output = output + 64 + length(NEW.content); END;
+CREATE TRIGGER pieces_are_counted_out AFTER DELETE ON run_pieces
+BEGIN UPDATE history_size SET output = output - 64 - length(OLD.content); END;
+CREATE TRIGGER runs_are_counted AFTER INSERT ON runs
+BEGIN UPDATE history_size SET commands = commands + 64 + length(CAST(NEW.command AS BLOB)); END;
+CREATE TRIGGER runs_are_counted_anew AFTER UPDATE OF command ON runs
+BEGIN UPDATE history_size SET commands = commands + length(CAST(NEW.command AS BLOB))
+  - length(CAST(OLD.command AS BLOB)); END;
+CREATE TRIGGER runs_take_their_pieces AFTER DELETE ON runs
+BEGIN
+  DELETE FROM run_pieces WHERE run = OLD.id;
+  UPDATE history_size SET commands = commands - 64 - length(CAST(OLD.command AS BLOB));
+END;
+)sql";
+
 constexpr const char* kTriggers = R"sql(
 CREATE TRIGGER IF NOT EXISTS audit_keeps_rows BEFORE UPDATE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit is append-only: a row cannot be changed'); END;
@@ -102,6 +161,7 @@ Result<void> check_version(std::int64_t version) {
 Result<void> upgrade(Database& database, std::int64_t version) {
   if (version < 1) TRY(database.execute(kTables));
   if (version < 2) TRY(database.execute(kFileTables));
+  if (version < 3) TRY(database.execute(kHistoryTables));
   return database.execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion).c_str());
 }
 

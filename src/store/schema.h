@@ -5,7 +5,7 @@
 
 namespace caisson::store {
 
-inline constexpr std::int64_t kSchemaVersion = 2;
+inline constexpr std::int64_t kSchemaVersion = 3;
 
 // For the one writer: makes what is missing, refuses a database that a newer version wrote.
 [[nodiscard]] Result<void> prepare_schema(Database& database);

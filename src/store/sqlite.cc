@@ -119,6 +119,23 @@ std::string Statement::text(int column) const {
   return {static_cast<const char*>(data), static_cast<std::size_t>(size)};
 }
 
+double Statement::real(int column) const noexcept { return sqlite3_column_double(handle_, column); }
+
+ColumnType Statement::type(int column) const noexcept {
+  switch (sqlite3_column_type(handle_, column)) {
+    case SQLITE_INTEGER:
+      return ColumnType::Integer;
+    case SQLITE_FLOAT:
+      return ColumnType::Real;
+    case SQLITE_TEXT:
+      return ColumnType::Text;
+    case SQLITE_NULL:
+      return ColumnType::Null;
+    default:
+      return ColumnType::Blob;
+  }
+}
+
 Result<Database> Database::open(const std::string& path, OpenMode mode) {
   const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                     (mode == OpenMode::ReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
@@ -135,11 +152,13 @@ Result<Database> Database::open(const std::string& path, OpenMode mode) {
   return database;
 }
 
-Database::Database(Database&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+Database::Database(Database&& other) noexcept
+    : deadline_(std::move(other.deadline_)), handle_(std::exchange(other.handle_, nullptr)) {}
 
 Database& Database::operator=(Database&& other) noexcept {
   Database taken(std::move(other));
   std::swap(handle_, taken.handle_);
+  std::swap(deadline_, taken.deadline_);
   return *this;
 }
 

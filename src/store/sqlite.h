@@ -18,6 +18,9 @@ namespace caisson::store {
 
 inline constexpr milliseconds kBusyTimeout{5000};  // another process may hold the lock for so long
 
+// What a column of a row holds; a database of somebody else may hold anything anywhere.
+enum class ColumnType : std::uint8_t { Integer, Real, Text, Blob, Null };
+
 class Statement {
  public:
   Statement() noexcept = default;
@@ -43,6 +46,8 @@ class Statement {
   [[nodiscard]] std::int64_t integer(int column) const noexcept;
   [[nodiscard]] std::optional<std::int64_t> maybe_integer(int column) const noexcept;
   [[nodiscard]] std::string text(int column) const;  // of a text or a blob
+  [[nodiscard]] double real(int column) const noexcept;
+  [[nodiscard]] ColumnType type(int column) const noexcept;
 
  private:
   friend class Database;
@@ -55,9 +60,21 @@ class Statement {
 
 enum class OpenMode : std::uint8_t { ReadWrite, ReadOnly };
 
+// What reading somebody else's file may cost.
+struct ForeignLimits {
+  int value_bytes_max = 0;  // of one value or row
+  std::int64_t memory_bytes_max = 0;
+  seconds time_max{0};
+};
+
 class Database {
  public:
   [[nodiscard]] static Result<Database> open(const std::string& path, OpenMode mode);
+  // A file that another program wrote and an enemy may have changed. Nothing is written, locked or
+  // recovered; views and triggers of it do not run; what costs too much is an error. The bound on
+  // memory is one for the whole program.
+  [[nodiscard]] static Result<Database> open_foreign(const std::string& path,
+                                                     const ForeignLimits& limits);
   Database(Database&& other) noexcept;
   Database& operator=(Database&& other) noexcept;
   Database(const Database&) = delete;
@@ -79,6 +96,7 @@ class Database {
 
  private:
   explicit Database(sqlite3* handle) noexcept : handle_(handle) {}
+  std::unique_ptr<TimePoint> deadline_;  // the connection looks at it, and goes first
   sqlite3* handle_ = nullptr;
 };
 

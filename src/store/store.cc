@@ -42,6 +42,15 @@ class SqliteStore final : public Store {
   Result<std::vector<FileRecord>> files(FileKind kind) override {
     return look([kind](Reader& reader) { return reader.files(kind); });
   }
+  Result<std::vector<RunRecord>> runs(const RunQuery& query) override {
+    return look([&query](Reader& reader) { return reader.runs(query); });
+  }
+  Result<std::optional<RunRecord>> run(std::string_view id) override {
+    return look([id](Reader& reader) { return reader.run(id); });
+  }
+  Result<std::vector<RunPiece>> pieces(const PieceQuery& query) override {
+    return look([&query](Reader& reader) { return reader.pieces(query); });
+  }
   Result<std::optional<SandboxRecord>> sandbox(std::string_view id) override {
     return look([id](Reader& reader) { return reader.sandbox(id); });
   }

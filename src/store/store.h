@@ -28,6 +28,10 @@ inline constexpr std::size_t kObjectBytesMax = 4096;  // an event's object is cu
 inline constexpr std::size_t kNameBytesMax = 256;     // tenant, actor, action, ids, labels
 inline constexpr std::size_t kFileIdBytesMax = 1024;  // an image's reference is long
 inline constexpr std::size_t kSpecBytesMax = 4UL << 20U;
+inline constexpr std::size_t kRunCommandBytesMax = 64UL * 1024;
+inline constexpr std::size_t kRunPieceBytesMax = 1UL << 20U;
+inline constexpr std::size_t kRunPiecesMax = 16384;            // of one run, that a trim leaves
+inline constexpr std::size_t kPiecePageBytesMax = 8UL << 20U;  // a page of pieces ends behind it
 
 // Microseconds since 1970, UTC.
 using WallTime = std::int64_t;
@@ -115,8 +119,9 @@ struct SandboxRecord {
   friend bool operator==(const SandboxRecord&, const SandboxRecord&) = default;
 };
 
-// A thing that files belong to, of one tenant.
-enum class FileKind : std::uint8_t { Image, Snapshot, Volume };
+// A thing of one tenant that is kept as JSON of control's: what files belong to, who a tenant is,
+// and how a sandbox stands in the list of a door that forgets none.
+enum class FileKind : std::uint8_t { Image, Snapshot, Volume, Person, Listing };
 
 struct FileKey {
   FileKind kind = FileKind::Image;
@@ -134,6 +139,43 @@ struct FileRecord {
   friend bool operator==(const FileRecord&, const FileRecord&) = default;
 };
 
+// What was run in a sandbox, for clients who look back, also when it is gone. It is no audit: the
+// oldest of it makes room.
+struct RunRecord {
+  std::string id;
+  std::string sandbox;
+  std::string command;
+  std::optional<std::int64_t> exit_code;  // none: it runs, or nobody saw its end
+  WallTime started = 0;
+};
+
+struct RunPiece {
+  std::int64_t id = 0;  // rises within a store; given when it is written
+  std::string run;
+  std::int64_t stream = 1;  // 1: standard output, 2: standard error
+  std::string content;      // valid UTF-8
+  WallTime time = 0;
+  std::int64_t offset = 0;  // in its stream, behind its last byte
+};
+
+// The oldest pieces of a run beyond so many bytes, or kRunPiecesMax, are removed.
+struct RunTrim {
+  std::string run;
+  std::int64_t keep_bytes = 0;
+};
+
+struct RunQuery {
+  std::string sandbox;
+  bool newest_first = false;
+  std::size_t limit = 100;  // at most kPageRowsMax
+};
+
+struct PieceQuery {
+  std::string run;
+  std::int64_t after = 0;   // those with a greater id, oldest first
+  std::size_t limit = 100;  // at most kPageRowsMax; large pieces make a shorter page, never none
+};
+
 struct StoreOptions {
   std::string path;  // of the database; made with mode 0600
   std::string
@@ -141,7 +183,12 @@ struct StoreOptions {
   seconds anchor_every{60};
   std::int64_t reserve_bytes = 16LL << 20U;  // free space below which nothing is taken any more
   std::int64_t ended_records_max =
-      100'000;  // sandboxes that ended; the oldest beyond are forgotten
+      100'000;                        // sandboxes that ended; the oldest beyond are forgotten
+  std::int64_t runs_max = 1'000'000;  // the oldest beyond are forgotten, with their pieces
+  std::int64_t runs_of_sandbox_max = 10'000;  // the same, of one sandbox
+  // Of all runs together, more or less: the oldest output makes room, and the oldest runs.
+  std::int64_t run_output_bytes_max = 2LL << 30U;
+  std::int64_t run_command_bytes_max = 256LL << 20U;
 };
 
 class Store {
@@ -165,6 +212,10 @@ class Store {
     std::vector<std::string> forgotten_tokens;  // ids, removed
     std::vector<FileRecord> files{};            // inserted, or replaced by key
     std::vector<FileKey> forgotten_files{};     // removed
+    std::vector<RunRecord> runs{};              // inserted, or replaced by id
+    std::vector<RunPiece> pieces{};             // appended, to runs that are kept
+    std::vector<RunTrim> trims{};
+    std::vector<std::string> forgotten_runs{};  // of these sandboxes, with their pieces
   };
   virtual void write(Batch batch, Done done) = 0;
 
@@ -177,6 +228,16 @@ class Store {
   // Of all tenants, the oldest first. A store that keeps none has none.
   [[nodiscard]] virtual Result<std::vector<FileRecord>> files(FileKind /*kind*/) {
     return std::vector<FileRecord>();
+  }
+  // A store that keeps none has none.
+  [[nodiscard]] virtual Result<std::vector<RunRecord>> runs(const RunQuery& /*query*/) {
+    return std::vector<RunRecord>();
+  }
+  [[nodiscard]] virtual Result<std::optional<RunRecord>> run(std::string_view /*id*/) {
+    return std::optional<RunRecord>();
+  }
+  [[nodiscard]] virtual Result<std::vector<RunPiece>> pieces(const PieceQuery& /*query*/) {
+    return std::vector<RunPiece>();
   }
   [[nodiscard]] virtual Result<std::optional<SandboxRecord>> sandbox(std::string_view id) = 0;
   [[nodiscard]] virtual Result<void> flush() = 0;

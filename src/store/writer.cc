@@ -68,6 +68,41 @@ Result<std::size_t> admit(const FileRecord& record) {
   return key + record.spec.size();
 }
 
+Result<std::size_t> admit(const RunRecord& record) {
+  TRY(check_size("id", record.id, kNameBytesMax));
+  TRY(check_size("sandbox", record.sandbox, kNameBytesMax));
+  TRY(check_size("command", record.command, kRunCommandBytesMax));
+  return sizeof(RunRecord) + record.command.size();
+}
+
+Result<std::size_t> admit(const RunPiece& piece) {
+  TRY(check_size("run", piece.run, kNameBytesMax));
+  TRY(check_size("content", piece.content, kRunPieceBytesMax));
+  return sizeof(RunPiece) + piece.content.size();
+}
+
+Result<std::size_t> admit(const RunTrim& trim) {
+  TRY(check_size("run", trim.run, kNameBytesMax));
+  return sizeof(RunTrim) + trim.run.size();
+}
+
+Result<std::size_t> admit_history(const Store::Batch& batch) {
+  std::size_t bytes = 0;
+  for (const RunRecord& record : batch.runs) {
+    const std::size_t more = TRY(admit(record));
+    bytes += more;
+  }
+  for (const RunPiece& piece : batch.pieces) {
+    const std::size_t more = TRY(admit(piece));
+    bytes += more;
+  }
+  for (const RunTrim& trim : batch.trims) {
+    const std::size_t more = TRY(admit(trim));
+    bytes += more;
+  }
+  return bytes + batch.forgotten_runs.size() * sizeof(std::string);
+}
+
 // How much memory a batch holds, more or less.
 Result<std::size_t> admit(Store::Batch& batch) {
   std::size_t bytes = sizeof(Store::Batch);
@@ -91,7 +126,8 @@ Result<std::size_t> admit(Store::Batch& batch) {
     const std::size_t more = TRY(admit(key));
     bytes += more;
   }
-  return bytes + batch.forgotten_tokens.size() * sizeof(std::string);
+  const std::size_t history = TRY(admit_history(batch));
+  return bytes + history + batch.forgotten_tokens.size() * sizeof(std::string);
 }
 
 }  // namespace
