@@ -7,6 +7,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "control/access_guard.h"
@@ -46,6 +47,18 @@ store::AuditEvent event_of(const Caller& who, std::string_view action, const std
   return event;
 }
 
+Caller caller_from(const TokenRecord& record) {
+  return Caller{.tenant = record.tenant,
+                .actor = record.id,
+                .scopes = record.scopes,
+                .max_sandboxes = record.max_sandboxes,
+                .peer = "",
+                .request_id = ""};
+}
+
+constexpr const char* kWithdrawn = "the token was withdrawn: have a new one made";
+constexpr const char* kExpired = "the token has expired: have a new one made";
+
 // Its words look at the credential and at the token's record.
 struct Refusal {
   LoginFailure what;
@@ -64,19 +77,22 @@ class StoredAccess final : public Access {
   [[nodiscard]] Result<void> load();
 
   Result<Caller> authenticate(std::string_view credential, std::string_view peer) override;
+  Result<Caller> caller_of(std::string_view token) override;
   std::shared_ptr<void> watch(const Caller& caller, const boost::asio::any_io_executor& executor,
                               std::function<void()> cut) override;
   void denied(const Caller& caller, std::string_view what) override;
   awaitable<Result<NewToken>> create(const Caller& caller, TokenWish wish) override;
   awaitable<Result<void>> revoke(const Caller& caller, std::string id) override;
   [[nodiscard]] std::vector<TokenRecord> list(const Caller& caller) const override;
-  [[nodiscard]] bool empty() const override { return tokens_.empty() && !pending_; }
+  [[nodiscard]] bool empty() const override { return tokens_.empty() && pending_.empty(); }
   [[nodiscard]] std::uint64_t failures() const override { return guard_.failures(); }
 
  private:
   using Tokens = std::map<std::string, Token, std::less<>>;
 
   [[nodiscard]] std::expected<Token*, Refusal> judge(std::string_view credential);
+  [[nodiscard]] Caller everybody() const;
+  void note_use(Token& token);
   [[nodiscard]] Result<void> touch(Token& token, std::string_view peer);
   void tell(std::vector<store::AuditEvent> rows);
   void refuse(std::string_view peer, const LoginFailure& what, Guess guess);
@@ -89,7 +105,7 @@ class StoredAccess final : public Access {
   AccessClock clock_;
   SecretCheck check_;
   Tokens tokens_;
-  std::size_t pending_ = 0;  // made, and not yet durable
+  std::set<std::string> pending_;  // ids of those made, and not yet durable
   AccessGuard guard_;
   AccessGuard denials_{"denied"};
   std::shared_ptr<OpenCalls> calls_ = std::make_shared<OpenCalls>();
@@ -148,14 +164,44 @@ void StoredAccess::refuse(std::string_view peer, const LoginFailure& what, Guess
   tell(guard_.failed(peer, what, guess, clock_.now()));
 }
 
+Caller StoredAccess::everybody() const {
+  return Caller{.tenant = "default",
+                .actor = "open",
+                .scopes = kAllScopes,
+                .max_sandboxes = 0,
+                .peer = "",
+                .request_id = ""};
+}
+
+Result<Caller> StoredAccess::caller_of(std::string_view token) {
+  if (open_ && token.empty()) return everybody();
+  const auto found = tokens_.find(token);
+  if (found == tokens_.end())
+    return failure(Errc::Unauthenticated, "the token is not known here any more: log in again");
+  const TokenRecord& record = found->second.record;
+  if (record.revoked) return failure(Errc::Unauthenticated, kWithdrawn);
+  if (record.expires && *record.expires <= clock_.wall())
+    return failure(Errc::Unauthenticated, kExpired);
+  note_use(found->second);
+  return caller_from(record);
+}
+
+// No login: that was when the token itself was shown. At most one write a minute.
+void StoredAccess::note_use(Token& token) {
+  const WallTime minute = clock_.wall() / kMinute * kMinute;
+  if (token.record.last_used && *token.record.last_used >= minute) return;
+  token.record.last_used = minute;
+  store::Store::Batch batch;
+  batch.tokens.push_back(token.record);
+  store_.write(std::move(batch),
+               [fails = store_fails_](const Result<void>& written) { fails->store(!written); });
+}
+
 Result<Caller> StoredAccess::authenticate(std::string_view credential, std::string_view peer) {
   if (open_) {
-    return Caller{.tenant = "default",
-                  .actor = "open",
-                  .scopes = kAllScopes,
-                  .max_sandboxes = 0,
-                  .peer = std::string(peer),
-                  .request_id = ""};
+    Caller caller = everybody();
+    caller.peer = peer;
+    return caller;
   }
   const TimePoint now = clock_.now();
   tell(guard_.owed(now));
@@ -165,13 +211,9 @@ Result<Caller> StoredAccess::authenticate(std::string_view credential, std::stri
   const auto judged = judge(credential);
   if (judged) {
     if (const auto noted = touch(**judged, peer); !noted) return std::unexpected(noted.error());
-    const TokenRecord& record = (*judged)->record;
-    return Caller{.tenant = record.tenant,
-                  .actor = record.id,
-                  .scopes = record.scopes,
-                  .max_sandboxes = record.max_sandboxes,
-                  .peer = std::string(peer),
-                  .request_id = ""};
+    Caller caller = caller_from((*judged)->record);
+    caller.peer = peer;
+    return caller;
   }
   const Refusal& refusal = judged.error();
   const seconds wait = guard_.blocked_for(peer, now);
@@ -190,7 +232,9 @@ std::expected<Token*, Refusal> StoredAccess::judge(std::string_view credential) 
   const std::string_view secret =
       parsed ? parsed->secret : credential.substr(0, kCredentialBytesMax);
   const std::string_view id = parsed ? parsed->id : std::string_view();
-  const auto found = tokens_.find(id);
+  // What is not written as ours may be one that was taken over.
+  const std::string other = parsed ? std::string() : taken_over_id(credential).value_or("");
+  const auto found = tokens_.find(parsed ? id : std::string_view(other));
   // An unknown id is hashed and compared all the same, with a hash that nothing has.
   const store::Digest nobody{};
   const bool known = found != tokens_.end();
@@ -210,13 +254,14 @@ std::expected<Token*, Refusal> StoredAccess::judge(std::string_view credential) 
   Token& token = found->second;
   // Only who has the whole token hears that it was good once.
   const auto over = [&](const char* reason, const char* message) {
-    return std::unexpected(Refusal{
-        {.reason = reason, .token = id, .tenant = token.record.tenant}, Guess::Counts, message});
+    return std::unexpected(
+        Refusal{{.reason = reason, .token = token.record.id, .tenant = token.record.tenant},
+                Guess::Counts,
+                message});
   };
-  if (token.record.revoked)
-    return over("revoked token", "the token was withdrawn: have a new one made");
+  if (token.record.revoked) return over("revoked token", kWithdrawn);
   if (token.record.expires && *token.record.expires <= clock_.wall())
-    return over("expired token", "the token has expired: have a new one made");
+    return over("expired token", kExpired);
   return &token;
 }
 
@@ -265,7 +310,7 @@ awaitable<Result<void>> StoredAccess::deny(Caller who, std::string action, std::
 
 // When all places are taken, the oldest token that works no more gives up its own.
 Result<std::optional<Token>> StoredAccess::make_room() {
-  if (tokens_.size() + pending_ < kTokensMax) return std::nullopt;
+  if (tokens_.size() + pending_.size() < kTokensMax) return std::nullopt;
   const WallTime now = clock_.wall();
   auto oldest = tokens_.end();
   for (auto at = tokens_.begin(); at != tokens_.end(); ++at) {
@@ -287,7 +332,13 @@ Result<std::optional<Token>> StoredAccess::make_room() {
 Result<NewToken> StoredAccess::make_unused(const TokenWish& wish) const {
   for (;;) {
     NewToken made = TRY(make_token_at(wish, clock_.wall()));
-    if (!tokens_.contains(made.record.id)) return made;
+    const auto known = tokens_.find(made.record.id);
+    if (known == tokens_.end() && !pending_.contains(made.record.id)) return made;
+    if (wish.taken_over.empty()) continue;
+    const bool withdrawn = known != tokens_.end() && known->second.record.revoked;
+    return failure(Errc::AlreadyExists,
+                   fmt::format("taken_over: this token was taken over before, as {}{}",
+                               made.record.id, withdrawn ? ", and was withdrawn since" : ""));
   }
 }
 
@@ -301,17 +352,18 @@ awaitable<Result<NewToken>> StoredAccess::create(const Caller& caller, TokenWish
   Result<std::optional<Token>> removed = make_room();
   if (!removed) co_return std::unexpected(removed.error());
 
-  const boost::json::object detail = {{"tenant", made->record.tenant},
-                                      {"label", made->record.label},
-                                      {"scopes", scopes_text(made->record.scopes)}};
+  boost::json::object detail = {{"tenant", made->record.tenant},
+                                {"label", made->record.label},
+                                {"scopes", scopes_text(made->record.scopes)}};
+  if (!wish.taken_over.empty()) detail["taken_over"] = true;
   store::Store::Batch batch;
   batch.audit.push_back(event_of(caller, "token.create", made->record.id, Outcome::Allowed));
   batch.audit.back().detail = boost::json::serialize(detail);
   batch.tokens.push_back(made->record);
   if (*removed) batch.forgotten_tokens.push_back((*removed)->record.id);
-  ++pending_;
+  pending_.insert(made->record.id);
   const Result<void> written = co_await commit(store_, std::move(batch));
-  --pending_;
+  pending_.erase(made->record.id);
   if (!written) {
     if (*removed) {
       std::string id = (*removed)->record.id;

@@ -1,13 +1,15 @@
 // control/access.h — tokens: made, found, judged, withdrawn.
 //
 // A token is "cais_" + id (12 characters) + "_" + secret (52 characters of base32, 256 random
-// bits). The store knows its SHA-256 only. All of them are held in memory, found by id and compared
-// in constant time; an unknown id costs the same hash and the same compare. Failures are counted
-// per peer: beyond kFailuresMax in a minute a peer is answered Exhausted without a look. They are
-// in the audit as "login", at most one row a second of one peer and kLoginRowsMax a minute of all,
-// with the number of those that got no row of their own: a stranger cannot fill the disk. A call
-// without any credential is no guess: it is recorded alike but does not count against its peer.
-// What a good token may not do is recorded as "denied", by the same rule, per token.
+// bits). One that was taken over from another system is any text of kTakenOverBytesMin and more,
+// and its id comes of its hash. The store knows the SHA-256 of a secret only. All of them are held
+// in memory, found by id and compared in constant time; an unknown id costs the same hash and the
+// same compare. Failures are counted per peer: beyond kFailuresMax in a minute a peer is answered
+// Exhausted without a look. They are in the audit as "login", at most one row a second of one peer
+// and kLoginRowsMax a minute of all, with the number of those that got no row of their own: a
+// stranger cannot fill the disk. A call without any credential is no guess: it is recorded alike
+// but does not count against its peer. What a good token may not do is recorded as "denied", by the
+// same rule, per token.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -39,6 +41,7 @@ inline constexpr std::size_t kTenantBytesMax = 64;
 inline constexpr std::size_t kTokenLabelBytesMax = 128;
 inline constexpr double kTokenSecondsMax = 10.0 * 366 * 86400;
 inline constexpr std::int64_t kTokenSandboxesMax = 1'000'000;
+inline constexpr std::size_t kTakenOverBytesMin = 32;  // as text: less could be guessed
 
 struct TokenWish {
   std::string tenant = "default";
@@ -46,11 +49,14 @@ struct TokenWish {
   std::uint8_t scopes = 0;
   std::optional<double> expires_seconds;
   std::int64_t max_sandboxes = 0;
+  // One that another system gave out, taken over: its text, which is kept nowhere. Empty: a new
+  // one.
+  std::string taken_over{};
 };
 
 struct NewToken {
   store::TokenRecord record;
-  std::string secret;  // the whole token: shown once, kept nowhere
+  std::string secret;  // the whole token: shown once, kept nowhere; empty of one taken over
 };
 
 // For tests: what time it is.
@@ -79,6 +85,9 @@ class Access {
   // `credential` is what stood behind Bearer or in X-API-Key; empty when there was none.
   [[nodiscard]] virtual Result<Caller> authenticate(std::string_view credential,
                                                     std::string_view peer) = 0;
+  // The caller that a token of this id makes, for who has shown it before (logins.h): withdrawn and
+  // expired ones make none. In open mode, with an empty id, everybody's.
+  [[nodiscard]] virtual Result<Caller> caller_of(std::string_view token) = 0;
   // Calls `cut` when the caller's token is withdrawn, or expires, while the result lives. Nothing
   // for a caller without a token.
   [[nodiscard]] virtual std::shared_ptr<void> watch(const Caller& caller,
@@ -87,6 +96,7 @@ class Access {
   // A door refused a call for want of a scope: `what` is the route.
   virtual void denied(const Caller& caller, std::string_view what) = 0;
   // Admins only, for every tenant. `caller` lives until the answer is there.
+  // AlreadyExists for one that was taken over before.
   virtual awaitable<Result<NewToken>> create(const Caller& caller, TokenWish wish) = 0;
   virtual awaitable<Result<void>> revoke(const Caller& caller, std::string id) = 0;
   // Without the hashes. Nothing for a caller who is no admin.

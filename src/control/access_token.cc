@@ -28,30 +28,6 @@ bool is_base32(std::string_view text) noexcept {
   return text.find_first_not_of(kAlphabet) == std::string_view::npos;
 }
 
-std::string base32(std::span<const std::byte> bytes, std::size_t length) {
-  std::string text;
-  std::uint32_t buffer = 0;
-  unsigned bits = 0;
-  for (const std::byte byte : bytes) {
-    buffer = (buffer << 8U) | std::to_integer<std::uint32_t>(byte);
-    for (bits += 8; bits >= 5; bits -= 5) text.push_back(kAlphabet[(buffer >> (bits - 5)) & 31U]);
-  }
-  if (bits > 0) text.push_back(kAlphabet[(buffer << (5 - bits)) & 31U]);
-  CAISSON_ASSERT(text.size() >= length);
-  text.resize(length);
-  return text;
-}
-
-Result<void> check_tenant(const std::string& tenant) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
-  if (!tenant.empty() && tenant.size() <= kTenantBytesMax &&
-      tenant.find_first_not_of(kAllowed) == std::string::npos)
-    return {};
-  return bad_field("tenant", fmt::format("tenant: want 1 to {} characters of a-z, 0-9, '-', '_' "
-                                         "and '.', got {} characters",
-                                         kTenantBytesMax, tenant.size()));
-}
-
 Result<void> check_label(const std::string& label) {
   if (label.size() > kTokenLabelBytesMax) {
     return bad_field("label", fmt::format("label: {} bytes are too long: at most {}", label.size(),
@@ -62,6 +38,37 @@ Result<void> check_label(const std::string& label) {
   };
   if (std::ranges::any_of(label, is_control))
     return bad_field("label", "label: a control character stands in it: want printable text");
+  return {};
+}
+
+constexpr std::string_view kTakenOverSalt = "caisson taken over token";
+
+Result<void> check_taken_over(std::string_view text) {
+  if (text.size() < kTakenOverBytesMin || text.size() > kCredentialBytesMax) {
+    return bad_field(
+        "taken_over",
+        fmt::format("taken_over: want {} to {} characters, got {}: a shorter one could "
+                    "be guessed; have a new token made",
+                    kTakenOverBytesMin, kCredentialBytesMax, text.size()));
+  }
+  if (parse_credential(text)) {
+    return bad_field("taken_over",
+                     "taken_over: it is written as a token of caisson, which no other system gives "
+                     "out; have a new token made");
+  }
+  if (taken_over_id(text)) return {};
+  return bad_field("taken_over", "taken_over: want printable ASCII without blanks");
+}
+
+Result<void> make_secret(NewToken& made) {
+  std::array<std::byte, 8> id{};
+  std::array<std::byte, 32> secret{};
+  TRY(sys::random_bytes(id));
+  TRY(sys::random_bytes(secret));
+  const std::string secret_text = base32(secret, kTokenSecretLength);
+  made.record.id = base32(id, kTokenIdLength);
+  made.record.sha256 = store::to_hex(store::sha256(secret_text));
+  made.secret = fmt::format("{}{}_{}", kTokenPrefix, made.record.id, secret_text);
   return {};
 }
 
@@ -83,7 +90,7 @@ Result<void> check_wish(const TokenWish& wish) {
                                  "server's own limit",
                                  wish.max_sandboxes, kTokenSandboxesMax));
   }
-  return {};
+  return wish.taken_over.empty() ? Result<void>() : check_taken_over(wish.taken_over);
 }
 
 }  // namespace
@@ -98,16 +105,49 @@ std::optional<Credential> parse_credential(std::string_view text) noexcept {
   return credential;
 }
 
+std::string base32(std::span<const std::byte> bytes, std::size_t length) {
+  std::string text;
+  std::uint32_t buffer = 0;
+  unsigned bits = 0;
+  for (const std::byte byte : bytes) {
+    buffer = (buffer << 8U) | std::to_integer<std::uint32_t>(byte);
+    for (bits += 8; bits >= 5; bits -= 5) text.push_back(kAlphabet[(buffer >> (bits - 5)) & 31U]);
+  }
+  if (bits > 0) text.push_back(kAlphabet[(buffer << (5 - bits)) & 31U]);
+  CAISSON_ASSERT(text.size() >= length);
+  text.resize(length);
+  return text;
+}
+
+Result<void> check_tenant(std::string_view tenant) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+  if (!tenant.empty() && tenant.size() <= kTenantBytesMax &&
+      tenant.find_first_not_of(kAllowed) == std::string_view::npos)
+    return {};
+  return bad_field("tenant", fmt::format("tenant: want 1 to {} characters of a-z, 0-9, '-', '_' "
+                                         "and '.', got {} characters",
+                                         kTenantBytesMax, tenant.size()));
+}
+
+std::optional<std::string> taken_over_id(std::string_view text) {
+  const auto is_printable = [](char letter) { return letter > ' ' && letter < 0x7F; };
+  if (text.size() < kTakenOverBytesMin || text.size() > kCredentialBytesMax ||
+      !std::ranges::all_of(text, is_printable))
+    return std::nullopt;
+  const store::Digest digest = store::sha256(std::string(kTakenOverSalt) + std::string(text));
+  return base32(std::as_bytes(std::span(digest)), kTokenIdLength);
+}
+
 Result<NewToken> make_token_at(const TokenWish& wish, store::WallTime now) {
   TRY(check_wish(wish));
-  std::array<std::byte, 8> id{};
-  std::array<std::byte, 32> secret{};
-  TRY(sys::random_bytes(id));
-  TRY(sys::random_bytes(secret));
-  const std::string secret_text = base32(secret, kTokenSecretLength);
   NewToken made;
-  made.record.id = base32(id, kTokenIdLength);
-  made.record.sha256 = store::to_hex(store::sha256(secret_text));
+  if (wish.taken_over.empty()) {
+    TRY(make_secret(made));
+  } else {
+    // Who brings it has it: it is not shown again.
+    made.record.id = taken_over_id(wish.taken_over).value();
+    made.record.sha256 = store::to_hex(store::sha256(wish.taken_over));
+  }
   made.record.tenant = wish.tenant;
   made.record.label = wish.label;
   made.record.scopes = wish.scopes;
@@ -115,7 +155,6 @@ Result<NewToken> make_token_at(const TokenWish& wish, store::WallTime now) {
   if (wish.expires_seconds)
     made.record.expires = now + static_cast<store::WallTime>(*wish.expires_seconds * 1e6);
   made.record.max_sandboxes = wish.max_sandboxes;
-  made.secret = fmt::format("{}{}_{}", kTokenPrefix, made.record.id, secret_text);
   return made;
 }
 

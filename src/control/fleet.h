@@ -44,6 +44,8 @@ inline constexpr std::uint32_t kOutputBytesDefault = 1024 * 1024;
 inline constexpr std::uint32_t kOutputBytesMin = 4096;
 inline constexpr std::uint32_t kOutputBytesMax = 8 * 1024 * 1024;
 inline constexpr std::string_view kWorkspace = "/workspace";
+// Label of a sandbox whose previews everybody may look at; its value is then "true".
+inline constexpr std::string_view kPublicLabel = "caisson.public";
 
 // ------------------------------------------------------------------------------------ create
 
@@ -113,6 +115,8 @@ struct SandboxView {
   engine::RootMode root = engine::RootMode::ReadOnly;
   std::uint32_t uid = 65534;
   std::string workdir;
+  std::string hostname;
+  BudgetWish budget;  // its limits; what of it is used is in the usage
   std::map<std::string, std::string> labels;
   store::WallTime created = 0;
   std::optional<store::WallTime> expires;
@@ -282,6 +286,15 @@ struct FleetCounters {
   std::uint64_t egress_bytes_up = 0;  // of connections that have ended
   std::uint64_t egress_bytes_down = 0;
 };
+
+// TCP ports of a sandbox, each list in rising order.
+struct PortsView {
+  std::vector<std::uint16_t> exposed;    // as its image says
+  std::vector<std::uint16_t> listening;  // somebody inside listens there, on an address we reach
+};
+// Where a page of it is most likely: the first that it exposes, else one of those that web servers
+// use, else the lowest. Nothing when there is none.
+[[nodiscard]] std::optional<std::uint16_t> likely_port(const PortsView& ports);
 
 class Fleet {
  public:
@@ -453,6 +466,16 @@ class Fleet {
   // A TCP socket inside the sandbox's own network, connected to 127.0.0.1:port there.
   virtual awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
                                                    std::uint16_t port) = 0;
+  // The same, for a visit that is in the audit already: most have hundreds of requests.
+  virtual awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
+                                                    std::uint16_t port) = 0;
+  virtual awaitable<Result<PortsView>> ports(const Caller& caller, std::string id) = 0;
+  // Until somebody listens there: TimedOut when nobody does in that time.
+  virtual awaitable<Result<void>> wait_for_port(const Caller& caller, std::string id,
+                                                std::uint16_t port, milliseconds timeout) = 0;
+  // Whosever it is: for a door that must know that before it knows who asks.
+  virtual Result<SandboxView> look_up(std::string_view id) = 0;
+  [[nodiscard]] virtual std::size_t living_of(std::string_view tenant) const = 0;
 
   // --- secrets that rules name. A value goes in and never comes out again.
   virtual awaitable<Result<void>> put_secret(const Caller& caller, std::string name,

@@ -2,7 +2,8 @@
 //
 //   fleet_open.cc      connecting, adopting what is there, the launcher's messages, the last words
 //   fleet_create.cc    from a wish to a running sandbox, or back to nothing
-//   fleet_life.cc      get, list, destroy, pause, resume, limits, usage, ports
+//   fleet_life.cc      get, list, destroy, pause, resume, limits, usage
+//   fleet_ports.cc     into the ports of a sandbox
 //   fleet_network.cc   the way out: its gate, its rows, a change of rules, http_request
 //   fleet_secrets.cc   secrets that rules name, and the authority of a sandbox whose TLS we end
 //   fleet_models.cc    language models: budgets and their end
@@ -49,6 +50,7 @@
 #include "control/blocklist.h"
 #include "control/events.h"
 #include "control/file_keeping.h"
+#include "control/fleet_audited.h"
 #include "control/fleet_sandbox.h"
 #include "control/host_proxy.h"
 #include "control/open_fleet.h"
@@ -74,28 +76,6 @@ inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came
 inline constexpr seconds kLaunchGrace{15};
 inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
 inline constexpr milliseconds kPortConnectTimeout{5'000};
-
-// The audit row of one call. Whoever leaves before it was settled, leaves it written as failed.
-class Audited {
- public:
-  Audited(FleetImpl& fleet, store::AuditEvent event);
-  Audited(const Audited&) = delete;
-  Audited& operator=(const Audited&) = delete;
-  ~Audited();
-
-  store::AuditEvent row;
-  boost::json::object detail;
-
-  // How the call came out: none is good.
-  void judge(const Error* error);
-  // The row went its way; the destructor has nothing left to do.
-  void written() noexcept { written_ = true; }
-  [[nodiscard]] bool settled() const noexcept { return written_; }
-
- private:
-  std::weak_ptr<FleetImpl*> fleet_;
-  bool written_ = false;
-};
 
 class FleetImpl final : public RunningFleet {
  public:
@@ -196,6 +176,13 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> remove_secret(const Caller& caller, std::string name) override;
   awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
                                            std::uint16_t port) override;
+  awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
+                                            std::uint16_t port) override;
+  awaitable<Result<PortsView>> ports(const Caller& caller, std::string id) override;
+  awaitable<Result<void>> wait_for_port(const Caller& caller, std::string id, std::uint16_t port,
+                                        milliseconds timeout) override;
+  Result<SandboxView> look_up(std::string_view id) override;
+  std::size_t living_of(std::string_view tenant) const override;
   Result<std::unique_ptr<EventStream>> events(const Caller& caller,
                                               std::optional<std::string> sandbox,
                                               std::uint64_t after) override;
@@ -286,7 +273,9 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> freeze_or_thaw(Caller caller, SandboxPtr sandbox, bool freeze);
   awaitable<Result<void>> rejoin(SandboxPtr sandbox);
   awaitable<void> recall_commands(SandboxPtr sandbox);
+  // fleet_ports.cc
   awaitable<Result<UniqueFd>> connect_inside(std::string id, int family, std::uint16_t port);
+  awaitable<Result<UniqueFd>> connect_to(const Sandbox& sandbox, std::uint16_t port);
 
   // fleet_create.cc
   [[nodiscard]] Result<std::unique_ptr<Reservation>> reserve(const Caller& caller,

@@ -1,11 +1,7 @@
-// The sandbox as a whole: get, list, destroy, pause, resume, limits, usage, ports; and its end.
-#include <netinet/in.h>
-
+// The sandbox as a whole: get, list, destroy, pause, resume, limits, usage; and its end.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -68,6 +64,12 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.root = sandbox.kept.root;
   out.uid = sandbox.kept.uid;
   out.workdir = sandbox.kept.workdir;
+  out.hostname = sandbox.kept.hostname;
+  const KeptBudget& budget = sandbox.kept.budget;
+  out.budget.max_tokens = budget.max_tokens;
+  if (budget.max_cost_nano_usd)
+    out.budget.max_cost_usd = static_cast<double>(*budget.max_cost_nano_usd) / 1e9;
+  out.budget.stop = budget.stop;
   out.labels = sandbox.kept.labels;
   out.network = sandbox.kept.network;
   out.created = sandbox.created;
@@ -88,6 +90,17 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
 
 Result<SandboxView> FleetImpl::get(const Caller& caller, std::string_view id) {
   return view(*TRY(find(caller, id)));
+}
+
+Result<SandboxView> FleetImpl::look_up(std::string_view id) {
+  const auto at = living_.find(id);
+  if (stopping_ || at == living_.end()) return failure(Errc::NotFound, "no such sandbox");
+  return view(*at->second);
+}
+
+std::size_t FleetImpl::living_of(std::string_view tenant) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      living_, [&](const auto& one) { return one.second->tenant == tenant; }));
 }
 
 std::vector<SandboxView> FleetImpl::list(const Caller& caller) {
@@ -283,60 +296,6 @@ awaitable<Result<UsageView>> FleetImpl::usage(const Caller& caller, std::string 
   out.tokens = sandbox->budget->state().used.tokens;
   out.cost_usd = static_cast<double>(sandbox->budget->state().used.cost) / 1e9;
   co_return out;
-}
-
-awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family,
-                                                      std::uint16_t port) {
-  namespace ip = boost::asio::ip;
-  auto made = co_await launcher_->socket_inside(id, family);
-  if (!made) co_return std::unexpected(made.error());
-  const bool v4 = family == AF_INET;
-  ip::tcp::socket socket(executor_);
-  boost::system::error_code failed;
-  (void)socket.assign(v4 ? ip::tcp::v4() : ip::tcp::v6(), made->get(), failed);
-  if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
-  (void)made->release();
-  const ip::address there =
-      v4 ? ip::address(ip::address_v4::loopback()) : ip::address(ip::address_v6::loopback());
-  using namespace boost::asio::experimental::awaitable_operators;
-  boost::asio::steady_timer timer(executor_, kPortConnectTimeout);
-  boost::system::error_code stopped;
-  // Both are over when this returns, so neither can touch the socket or the timer afterwards.
-  const auto first = co_await (
-      socket.async_connect(ip::tcp::endpoint(there, port),
-                           boost::asio::redirect_error(boost::asio::use_awaitable, failed)) ||
-      timer.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, stopped)));
-  if (first.index() == 1)
-    co_return failure(Errc::TimedOut, "nobody accepted the connection in time");
-  if (failed) co_return failure(Errc::NotFound, failed.message());
-  UniqueFd out(socket.release(failed));
-  if (failed) co_return failure(Errc::Internal, "connect inside: " + failed.message());
-  co_return out;
-}
-
-awaitable<Result<UniqueFd>> FleetImpl::connect_port(const Caller& caller, std::string id,
-                                                    std::uint16_t port) {
-  auto found = find(caller, id);
-  if (!found) co_return std::unexpected(found.error());
-  const Use sandbox(*found);
-  Audited audit(*this, row(caller, "port.connect", sandbox->id, std::to_string(port)));
-  auto works = co_await store_works(audit);
-  if (!works) co_return std::unexpected(works.error());
-  Result<UniqueFd> result = bad_field("port", "port is 0: want 1 to 65535");
-  if (const auto up = awake(*sandbox); !up) {
-    result = std::unexpected(up.error());
-  } else if (port != 0) {
-    result = co_await connect_inside(sandbox->id, AF_INET, port);
-    if (!result && result.error().code == Errc::NotFound)
-      result = co_await connect_inside(sandbox->id, AF_INET6, port);
-    if (!result && result.error().code == Errc::NotFound)
-      result = std::unexpected(
-          Error{Errc::Protocol, "port: nothing listens on port " + std::to_string(port) + " inside",
-                0, "port"});
-  }
-  if (!result && sandbox->state == State::Ended)
-    result = std::unexpected(explain(*sandbox, result.error()));
-  co_return co_await settle(audit, std::move(result));
 }
 
 Result<std::unique_ptr<EventStream>> FleetImpl::events(const Caller& caller,

@@ -475,6 +475,7 @@ awaitable<Result<SandboxView>> FleetImpl::set_labels(const Caller& caller, std::
     sandbox->kept.labels = std::move(wanted);
     co_return std::unexpected(written.error());
   }
+  events_.add("sandbox.labels", sandbox->tenant, sandbox->id);
   co_return view(*sandbox);
 }
 
