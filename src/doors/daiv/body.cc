@@ -7,9 +7,9 @@
 
 #include "doors/daiv/base64_stream.h"
 #include "doors/daiv/call.h"
-#include "doors/daiv/json_input.h"
 #include "doors/daiv/json_text.h"
 #include "doors/daiv/python_text.h"
+#include "doors/shared/json_input.h"
 #include "http/field.h"
 
 namespace caisson::daiv {
@@ -46,7 +46,7 @@ class Streamed {
  public:
   Streamed(Call& call, BodyShape::Into into) : call_(call), into_(into) {}
 
-  awaitable<Result<void>> take(JsonInput::Piece piece) {
+  awaitable<Result<void>> take(doors::JsonInput::Piece piece) {
     if (piece.fresh) {
       decoder_ = {};
       bytes_.clear();
@@ -86,16 +86,16 @@ class Streamed {
   std::shared_ptr<control::Spool> spool_;
 };
 
-Result<void> judge(Call& call, const JsonInput& input, JsonInput::Status status,
+Result<void> judge(Call& call, const doors::JsonInput& input, doors::JsonInput::Status status,
                    const BodyShape& shape) {
   switch (status) {
-    case JsonInput::Status::Good:
+    case doors::JsonInput::Status::Good:
       return {};
-    case JsonInput::Status::TooLarge:
+    case doors::JsonInput::Status::TooLarge:
       return too_large(call, "body", shape.text_bytes_max);
-    case JsonInput::Status::Unreadable:
+    case doors::JsonInput::Status::Unreadable:
       return refuse(call, 400, "There was an error parsing the body");
-    case JsonInput::Status::Wrong:
+    case doors::JsonInput::Status::Wrong:
       break;
   }
   const json::object problem{{"type", "json_invalid"},
@@ -108,10 +108,10 @@ Result<void> judge(Call& call, const JsonInput& input, JsonInput::Status status,
 }
 
 awaitable<Result<Body>> read_json(Call& call, const BodyShape& shape, Known known) {
-  JsonLimits limits;
+  doors::JsonLimits limits;
   limits.text_bytes_max = known == Known::Yes ? shape.text_bytes_max : kUnknownBytesMax;
   limits.keep = known == Known::Yes;
-  JsonInput input(limits, std::string(shape.streamed));
+  doors::JsonInput input(limits, std::string(shape.streamed));
   Streamed streamed(call, known == Known::Yes ? shape.into : BodyShape::Into::Nothing);
   std::array<std::byte, kPieceBytes> buffer;
   std::size_t read = 0;
@@ -122,7 +122,7 @@ awaitable<Result<Body>> read_json(Call& call, const BodyShape& shape, Known know
     const std::string_view piece(reinterpret_cast<const char*>(buffer.data()), *got);
     if (end && input.empty()) co_return Body{};
     const auto status = end ? input.finish() : input.feed(piece);
-    if (status == JsonInput::Status::TooLarge && known == Known::No) co_return Body{};
+    if (status == doors::JsonInput::Status::TooLarge && known == Known::No) co_return Body{};
     if (auto good = judge(call, input, status, shape); !good)
       co_return std::unexpected(good.error());
     if (auto taken = co_await streamed.take(input.take_piece()); !taken)

@@ -12,6 +12,7 @@
 #include "doors/daiv/body.h"
 #include "doors/daiv/daiv.h"
 #include "doors/daiv/routes.h"
+#include "doors/daiv/schema.h"
 #include "doors/shared/budget.h"
 
 namespace caisson::daiv {
@@ -78,7 +79,6 @@ struct Call {
 [[nodiscard]] std::string detail_body(std::string_view text);
 // A refusal with a status and words of its own.
 [[nodiscard]] std::unexpected<Error> refuse(Call& call, unsigned status, std::string_view detail);
-class Problems;
 [[nodiscard]] std::unexpected<Error> refuse(Call& call, const Problems& problems);  // 422
 // What an error of control becomes, where a handler knows nothing better.
 [[nodiscard]] Call::Refusal refusal_of(const Error& error);

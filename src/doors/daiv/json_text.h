@@ -1,16 +1,12 @@
-// doors/daiv/json_text.h — JSON as the original writes it: compact, UTF-8 as it is, numbers as
-// Python shows them.
+// doors/daiv/json_text.h — JSON as the original writes it: doors/shared/json_text.h.
 #pragma once
 
-#include <boost/json/value.hpp>
-#include <string>
-#include <string_view>
+#include "doors/shared/json_text.h"
 
 namespace caisson::daiv {
 
-// The inside of a string, escaped. `text` is valid UTF-8.
-void append_escaped(std::string& out, std::string_view text);
-void append_string(std::string& out, std::string_view text);  // with its quotes
-[[nodiscard]] std::string json_text(const boost::json::value& value);
+using doors::append_escaped;
+using doors::append_string;
+using doors::json_text;
 
 }  // namespace caisson::daiv

@@ -24,18 +24,21 @@ using boost::asio::awaitable;
 
 // Of one call, for nothing. 4096 connections times this is 64 MiB.
 inline constexpr std::size_t kUncountedBytesMax = 16UL * 1024;
+// Calls of one tenant that wait for room; the next one is told at once to come back.
+inline constexpr std::size_t kWaitersPerTenantMax = 256;
 // When so much was given back, the holes in the heap are worth returning to the kernel.
 inline constexpr std::size_t kTrimBytesMin = 4UL * 1024 * 1024;
 
 class Budget {
+  struct Waiter;
   struct Books {
     std::size_t max = 0;
     std::size_t per_tenant_max = 0;
     milliseconds patience{0};
     std::size_t held = 0;
     std::map<std::string, std::size_t, std::less<>> per_tenant;
-    std::list<boost::asio::steady_timer*> waiting;
-    std::size_t freed = 0;  // since the heap was trimmed
+    std::list<Waiter*> waiting;  // who came first is woken first
+    std::size_t freed = 0;       // since the heap was trimmed
     TimePoint trimmed{};
   };
 
@@ -79,6 +82,10 @@ class Budget {
   [[nodiscard]] std::size_t held() const noexcept { return books_->held; }
 
  private:
+  // Wakes one of those who find room now: when he has taken it, he wakes the next.
+  static void wake_one(Books& books);
+  [[nodiscard]] static std::size_t room_of(const Books& books, const std::string& tenant,
+                                           std::size_t times);
   std::shared_ptr<Books> books_;
 };
 

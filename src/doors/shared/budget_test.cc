@@ -103,6 +103,58 @@ TEST_F(BudgetTest, WhatCannotBeHadAgainMayOverdraw) {
   EXPECT_EQ(three->room(2), 0U);
 }
 
+// Who gives back wakes one, and that one the next: not all of them each time.
+TEST_F(BudgetTest, TheyAreWokenInTurn) {
+  const auto one = budget_.open("red");
+  EXPECT_TRUE(taken(*one, 4 * kMib));
+  std::vector<std::unique_ptr<Budget::Hold>> holds;
+  std::vector<std::shared_ptr<std::optional<Result<void>>>> waits;
+  for (const std::size_t wanted : {3UL, 2UL, 1UL, 1UL, 3UL}) {
+    holds.push_back(budget_.open("red"));
+    waits.push_back(begin(*holds.back(), wanted * kMib));
+  }
+  const auto there = [&waits] {
+    std::string out;
+    for (const auto& one_wait : waits) out += one_wait->has_value() ? 'x' : '.';
+    return out;
+  };
+  EXPECT_EQ(there(), ".....");
+  one->force(2 * kMib);
+  // The first wants more than there is; the second has it all.
+  io_.restart();
+  EXPECT_LE(io_.poll(), 2U) << "one resumes, and nobody else";
+  EXPECT_EQ(there(), ".x...");
+  holds[1]->force(0);
+  turn();
+  EXPECT_EQ(there(), ".xxx.") << "each passes on what he leaves";
+  one->force(0);
+  holds[2]->force(0);
+  holds[3]->force(0);
+  turn();
+  EXPECT_EQ(there(), "xxxx.");
+  holds[0]->force(0);
+  turn();
+  EXPECT_EQ(there(), "xxxxx");
+}
+
+TEST_F(BudgetTest, ATenantHasSoManyWaiters) {
+  const auto one = budget_.open("red");
+  EXPECT_TRUE(taken(*one, 4 * kMib));
+  std::vector<std::unique_ptr<Budget::Hold>> holds;
+  std::vector<std::shared_ptr<std::optional<Result<void>>>> waits;
+  for (std::size_t i = 0; i < kWaitersPerTenantMax; ++i) {
+    holds.push_back(budget_.open("red"));
+    waits.push_back(begin(*holds.back(), kMib));
+    EXPECT_FALSE(waits.back()->has_value());
+  }
+  const auto last = budget_.open("red");
+  const auto refused = begin(*last, kMib);
+  ASSERT_TRUE(refused->has_value());
+  EXPECT_EQ((*refused)->error().code, Errc::Exhausted);
+  const auto other = budget_.open("blue");
+  EXPECT_TRUE(taken(*other, 4 * kMib)) << "another's queue is none of his";
+}
+
 TEST(Budget, AHoldMayOutliveIt) {
   auto budget = std::make_unique<Budget>(kMib, kMib, milliseconds(0));
   const auto hold = budget->open("red");

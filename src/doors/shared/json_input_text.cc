@@ -2,9 +2,9 @@
 #include <array>
 #include <boost/json/string.hpp>
 
-#include "doors/daiv/json_input.h"
+#include "doors/shared/json_input.h"
 
-namespace caisson::daiv {
+namespace caisson::doors {
 
 namespace json = boost::json;
 
@@ -178,4 +178,4 @@ bool JsonInput::end_text() {
   return put(json::string(handing_on_ ? lossy_utf8(text_) : text_));
 }
 
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

@@ -1,5 +1,5 @@
-// doors/daiv/json_input.h — a body of JSON as it arrives: the value, or what Python's parser would
-// say is wrong with it, and where.
+// doors/shared/json_input.h — a body of JSON as it arrives: the value, or what Python's parser
+// would say is wrong with it, and where.
 //
 // One member of the outermost object may be named whose text is not kept: it is handed on in
 // pieces, so that an archive of a gigabyte takes no memory. Everything else is bounded by
@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "doors/daiv/python_text.h"
+#include "doors/shared/text.h"
 
-namespace caisson::daiv {
+namespace caisson::doors {
 
 inline constexpr std::size_t kDepthMax = 256;
 inline constexpr std::size_t kNumberBytesMax = 4300;  // Python reads no longer one either
@@ -128,4 +128,4 @@ class JsonInput {
   std::uint64_t fault_at_ = 0;
 };
 
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

@@ -1,5 +1,5 @@
 // The structure; strings are in json_input_text.cc.
-#include "doors/daiv/json_input.h"
+#include "doors/shared/json_input.h"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace caisson::daiv {
+namespace caisson::doors {
 
 namespace json = boost::json;
 
@@ -304,4 +304,4 @@ JsonInput::Status JsonInput::finish() {
   return status_;
 }
 
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

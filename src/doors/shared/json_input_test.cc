@@ -1,11 +1,11 @@
 // Words and places were read off Python 3.11.
-#include "doors/daiv/json_input.h"
+#include "doors/shared/json_input.h"
 
 #include <gtest/gtest.h>
 
-#include "doors/daiv/json_text.h"
+#include "doors/shared/json_text.h"
 
-namespace caisson::daiv {
+namespace caisson::doors {
 namespace {
 
 using Status = JsonInput::Status;
@@ -156,4 +156,4 @@ TEST(JsonInput, KeepsOnlyTheBeginningOfWhatItHandsOn) {
 }
 
 }  // namespace
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

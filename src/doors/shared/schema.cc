@@ -1,4 +1,4 @@
-#include "doors/daiv/schema.h"
+#include "doors/shared/schema.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "doors/daiv/json_text.h"
+#include "doors/shared/json_text.h"
 #include "http/field.h"
 
-namespace caisson::daiv {
+namespace caisson::doors {
 
 namespace json = boost::json;
 
@@ -300,4 +300,4 @@ std::string Fields::choice(std::string_view name, std::string_view first, std::s
   return std::string(first);
 }
 
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

@@ -1,10 +1,10 @@
-#include "doors/daiv/schema.h"
+#include "doors/shared/schema.h"
 
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
 
-namespace caisson::daiv {
+namespace caisson::doors {
 namespace {
 
 namespace json = boost::json;
@@ -176,4 +176,4 @@ TEST(Schema, ComplainsInTheOrderOfFieldsAndIgnoresOthers) {
 }
 
 }  // namespace
-}  // namespace caisson::daiv
+}  // namespace caisson::doors

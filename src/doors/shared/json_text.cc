@@ -1,4 +1,4 @@
-#include "doors/daiv/json_text.h"
+#include "doors/shared/json_text.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <boost/json/string.hpp>
 #include <cmath>
 
-namespace caisson::daiv {
+namespace caisson::doors {
 
 namespace json = boost::json;
 
@@ -116,4 +116,4 @@ std::string json_text(const json::value& value) {
   return out;
 }
 
-}  // namespace caisson::daiv
+}  // namespace caisson::doors
