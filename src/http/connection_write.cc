@@ -20,6 +20,12 @@ iovec piece_of(std::string_view text) noexcept {
   return {const_cast<char*>(text.data()), text.size()};
 }
 
+std::size_t size_of(std::span<const iovec> pieces) noexcept {
+  std::size_t size = 0;
+  for (const iovec& piece : pieces) size += piece.iov_len;
+  return size;
+}
+
 // A small body is cheaper copied behind the head than described to the kernel as a second piece.
 constexpr std::size_t kJoinBytesMax = 4096;
 
@@ -90,10 +96,18 @@ bool Connection::send_now(Pieces& pieces) noexcept {
 }
 
 awaitable<Result<void>> Connection::send(Pieces pieces) {
+  std::uint64_t deadline = 0;  // renewed by progress; a byte now and then is none
+  std::size_t unsent = 0;      // when it was
   while (!broken_ && !send_now(pieces)) {
     if (broken_) break;
     const Phase before = phase_;
+    const std::size_t left = size_of(pieces);
     arm(Phase::Answer, core_->limits.stall_seconds);
+    if (deadline == 0 || unsent - left >= kProgressBytesMin) {
+      deadline = wire_->deadline;
+      unsent = left;
+    }
+    wire_->deadline = deadline;
     error_code ec;
     co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(asio::use_awaitable, ec));
     disarm(before);

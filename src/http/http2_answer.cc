@@ -43,6 +43,7 @@ class Http2Stream::Offer {
   Offer(Http2Stream& stream, std::span<const std::byte> bytes) noexcept : stream_(stream) {
     stream_.offered_ = bytes;
     stream_.shut_ticks_ = 0;
+    stream_.taken_slowly_ = 0;
   }
   ~Offer() {
     if (std::exchange(stream_.offered_, {}).empty()) return;
@@ -59,7 +60,12 @@ class Http2Stream::Offer {
 
 void Http2Stream::took(std::size_t bytes) {
   offered_ = offered_.subspan(bytes);
-  shut_ticks_ = 0;
+  taken_slowly_ += bytes;
+  // A byte now and then is no progress.
+  if (offered_.empty() || taken_slowly_ >= kProgressBytesMin) {
+    shut_ticks_ = 0;
+    taken_slowly_ = 0;
+  }
   if (offered_.empty()) writable_.cancel();
 }
 
@@ -155,6 +161,7 @@ awaitable<void> Http2Stream::respond(unsigned status, std::string_view content_t
   const bool bodiless = status == 204 || status == 304;
   no_body_ = bodiless || request_.method == Method::Head;
   ended_ = true;
+  read_no_more();
   const bool alone = no_body_ || body.empty();
   std::optional<std::uint64_t> length = body.size();
   if (bodiless || (alone && !trailers_.empty())) length.reset();
@@ -201,6 +208,8 @@ awaitable<Result<void>> Http2Stream::write(std::span<const std::byte> bytes) {
 awaitable<Result<void>> Http2Stream::end() {
   if (!begun() || ended_) co_return failure(Errc::Internal, "end() outside of an answer");
   ended_ = true;
+  shut_ticks_ = 0;
+  read_no_more();
   if (gone_) co_return peer_left();
   if (no_body_) co_return Result<void>();
   if (answer_left_.value_or(0) > 0) {

@@ -53,7 +53,7 @@ struct Http2Callbacks {
 // which is why opening and resetting in a loop starts no more work than keeping them open does.
 int Http2Callbacks::begin_request(Http2Connection& connection, std::int32_t id) {
   nghttp2_session* session = connection.session();
-  if (connection.streams_alive_ >= connection.core_->limits.h2_streams_max) {
+  if (!connection.has_room()) {
     fault(connection);
     return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
   }
@@ -94,10 +94,9 @@ int Http2Callbacks::on_header(nghttp2_session* session, const nghttp2_frame* fra
 }
 
 int Http2Callbacks::on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t id,
-                            const std::uint8_t* data, std::size_t size, void* user) {
+                            const std::uint8_t* data, std::size_t size, void* /*user*/) {
   return guarded([&] {
     if (Http2Stream* stream = stream_of(session, id)) {
-      self(user).hold(size);
       stream->add_body(text_of(data, size));
     } else {
       (void)nghttp2_session_consume(session, id, size);

@@ -28,7 +28,10 @@ Http2Connection::Http2Connection(std::shared_ptr<ServerCore> core, std::shared_p
       room_(core_->executor, asio::steady_timer::time_point::max()),
       idle_since_(core_->tick) {}
 
-Http2Connection::~Http2Connection() { core_->counters.held -= out_.size() - out_begin_; }
+Http2Connection::~Http2Connection() {
+  core_->counters.held -= out_.size() - out_begin_;
+  seat_->give_back(out_.size() - out_begin_);
+}
 
 bool Http2Connection::open_session() {
   session_.reset(make_http2_session(*this));
@@ -146,6 +149,7 @@ void Http2Connection::append(std::string_view bytes) {
   if (out_begin_ >= kOutBytesMax) out_.erase(0, std::exchange(out_begin_, 0));
   out_.append(bytes);
   core_->counters.held += bytes.size();
+  seat_->hold(bytes.size());
 }
 
 void Http2Connection::pump() {
@@ -201,12 +205,19 @@ bool Http2Connection::send_some() {
     }
     return false;
   }
-  blocked_ticks_ = 0;
-  core_->counters.held -= static_cast<std::size_t>(sent);
-  out_begin_ += static_cast<std::size_t>(sent);
+  const auto taken = static_cast<std::size_t>(sent);
+  core_->counters.held -= taken;
+  seat_->give_back(taken);
+  out_begin_ += taken;
+  sent_slowly_ += taken;
   if (out_begin_ == out_.size()) {
     out_.clear();
     out_begin_ = 0;
+  }
+  // A byte now and then is no progress.
+  if (out_.empty() || sent_slowly_ >= kProgressBytesMin) {
+    blocked_ticks_ = 0;
+    sent_slowly_ = 0;
   }
   return true;
 }
@@ -238,6 +249,7 @@ void Http2Connection::terminate(std::uint32_t code) {
 // again.
 void Http2Connection::say_goodbye() {
   if (broken_ || !session_ || std::exchange(goodbye_said_, true)) return;
+  meter_.on_goodbye();
   (void)nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
                               nghttp2_session_get_last_proc_stream_id(session_.get()),
                               NGHTTP2_NO_ERROR, nullptr, 0);
@@ -254,6 +266,8 @@ void Http2Connection::abandon_streams() {
 }
 
 void Http2Connection::cut() {
+  // The streams that go may be the last who hold us.
+  const auto self = weak_from_this().lock();
   if (std::exchange(broken_, true)) return;
   if (socket_.is_open()) (void)::shutdown(socket_.native_handle(), SHUT_RDWR);
   room_.cancel();
@@ -282,14 +296,49 @@ void Http2Connection::on_tick() {
   }
 }
 
+// --- what is held
+
+bool Http2Connection::has_room() const noexcept {
+  return streams_alive_ < core_->limits.h2_streams_max && heads_bytes_ < kHeadsBytesMax &&
+         seat_->has_room(kStreamBytes);
+}
+
+void Http2Connection::stream_added() noexcept {
+  ++streams_alive_;
+  seat_->hold(kStreamBytes);
+}
+
 void Http2Connection::stream_removed() noexcept {
+  seat_->give_back(kStreamBytes);
   if (--streams_alive_ == 0) idle_since_ = core_->tick;
 }
 
-void Http2Connection::hold(std::size_t bytes) noexcept { core_->counters.held += bytes; }
+bool Http2Connection::hold_head(std::size_t bytes) noexcept {
+  if (heads_bytes_ + bytes > kHeadsBytesMax || !seat_->has_room(bytes)) return false;
+  heads_bytes_ += bytes;
+  seat_->hold(bytes);
+  return true;
+}
+
+void Http2Connection::give_back_head(std::size_t bytes) noexcept {
+  heads_bytes_ -= bytes;
+  seat_->give_back(bytes);
+}
+
+bool Http2Connection::hold_body(std::size_t bytes) noexcept {
+  if (!seat_->has_room(bytes)) return false;
+  core_->counters.held += bytes;
+  seat_->hold(bytes);
+  return true;
+}
 
 void Http2Connection::give_back(std::int32_t stream, std::size_t bytes) noexcept {
   core_->counters.held -= bytes;
+  seat_->give_back(bytes);
+  pass_over(stream, bytes);
+}
+
+void Http2Connection::pass_over(std::int32_t stream, std::size_t bytes) noexcept {
   if (broken_ || bytes == 0) return;
   (void)nghttp2_session_consume(session_.get(), stream, bytes);
   if (nghttp2_session_want_write(session_.get()) != 0) kick();

@@ -38,6 +38,12 @@ inline constexpr std::size_t kTurnBytesMax = 64UL * 1024;
 // on it is an attack with few bytes that unpack into many.
 inline constexpr std::size_t kHeadBombFactor = 4;
 
+// Of the heads of all streams of a connection together. Names and values that the peer's table
+// remembers cost it one byte each time, and us all of theirs.
+inline constexpr std::size_t kHeadsBytesMax = 512UL * 1024;
+// A stream and the coroutines that serve it, more or less: what it costs before a byte of it came.
+inline constexpr std::size_t kStreamBytes = 8UL * 1024;
+
 class Http2Connection final : public Served, public std::enable_shared_from_this<Http2Connection> {
  public:
   Http2Connection(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat, Socket socket,
@@ -65,9 +71,15 @@ class Http2Connection final : public Served, public std::enable_shared_from_this
   void kick();
   // Whether the peer's end of the wire is full: then no stream is to blame for waiting.
   [[nodiscard]] bool blocked() const noexcept { return waiting_to_write_; }
-  void hold(std::size_t bytes) noexcept;
+  // A body that has come: false when there is no room for it.
+  [[nodiscard]] bool hold_body(std::size_t bytes) noexcept;
   void give_back(std::int32_t stream, std::size_t bytes) noexcept;
-  void stream_added() noexcept { ++streams_alive_; }
+  // One that is not kept.
+  void pass_over(std::int32_t stream, std::size_t bytes) noexcept;
+  // A head that has come, as much of it as is kept.
+  [[nodiscard]] bool hold_head(std::size_t bytes) noexcept;
+  void give_back_head(std::size_t bytes) noexcept;
+  void stream_added() noexcept;
   void stream_removed() noexcept;
 
  private:
@@ -91,6 +103,8 @@ class Http2Connection final : public Served, public std::enable_shared_from_this
   void abandon_streams();
   [[nodiscard]] bool over() noexcept;
   [[nodiscard]] bool full() const noexcept { return out_.size() - out_begin_ >= kOutBytesMax; }
+  // Whether one more stream may begin.
+  [[nodiscard]] bool has_room() const noexcept;
   void append(std::string_view bytes);
 
   Socket socket_;
@@ -101,6 +115,7 @@ class Http2Connection final : public Served, public std::enable_shared_from_this
   std::unordered_map<std::int32_t, std::shared_ptr<Http2Stream>> streams_;
   std::vector<std::shared_ptr<Http2Stream>> ready_;  // heads that came with the last bytes
   std::size_t streams_alive_ = 0;
+  std::size_t heads_bytes_ = 0;  // of kHeadsBytesMax
 
   std::string out_;
   std::size_t out_begin_ = 0;
@@ -112,6 +127,7 @@ class Http2Connection final : public Served, public std::enable_shared_from_this
   std::uint64_t idle_since_;
   std::uint64_t linger_deadline_ = 0;
   std::uint32_t blocked_ticks_ = 0;
+  std::size_t sent_slowly_ = 0;  // bytes since those were counted anew
   bool pumping_ = false;
   bool kicked_ = false;
   bool waiting_to_write_ = false;

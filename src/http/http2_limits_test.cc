@@ -289,6 +289,9 @@ TEST(Http2Limits, ControlFramesThatCarryNothing) {
       frame(NGHTTP2_PRIORITY, 0, 1, number(0) + "x"),
       frame(NGHTTP2_WINDOW_UPDATE, 0, 0, number(1)),
       frame(NGHTTP2_DATA, 0, 1, ""),
+      frame(NGHTTP2_DATA, NGHTTP2_FLAG_PADDED, 1, std::string(1, '\0')),
+      frame(NGHTTP2_DATA, NGHTTP2_FLAG_PADDED, 1, "\xff" + std::string(255, '\0')),
+      frame(NGHTTP2_DATA, 0, 1, "x"),
       frame(0xbb, 0, 0, "unknown"),
   };
   for (const std::string& one : floods) {
@@ -483,13 +486,47 @@ TEST(Http2Meter, EarnsWhatWeSend) {
   EXPECT_TRUE(meter.see(ping + ping));
 }
 
+// Heads of streams that are not new, and ends of streams that have ended, are read for nothing.
+TEST(Http2Meter, EachStreamHasOneEndForNothing) {
+  Limits limits;
+  limits.h2_control_frames_per_second_max = 2;
+  const auto head = [](std::uint32_t id, std::uint8_t flags = 0) {
+    return frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | flags, id, "abc");
+  };
+  const std::string last = frame(NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, "");
+  FrameMeter meter(limits);
+  EXPECT_TRUE(meter.see(kHttp2Preface));
+  for (std::uint32_t id = 1; id < 2000; id += 2) {
+    EXPECT_TRUE(meter.see(head(id)));
+    EXPECT_TRUE(meter.see(id % 4 == 1 ? last : head(id, NGHTTP2_FLAG_END_STREAM)));
+  }
+  FrameMeter other = meter;
+  EXPECT_TRUE(meter.see(last + last));
+  EXPECT_FALSE(meter.see(last));
+  EXPECT_TRUE(other.see(head(1) + head(1999)));
+  EXPECT_FALSE(other.see(head(1)));
+}
+
+TEST(Http2Meter, AfterAGoodbyeHeadsCarryNothing) {
+  Limits limits;
+  limits.h2_control_frames_per_second_max = 2;
+  FrameMeter meter(limits);
+  EXPECT_TRUE(meter.see(kHttp2Preface));
+  meter.on_goodbye();
+  const auto head = [](std::uint32_t id) {
+    return frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, id, "abc");
+  };
+  EXPECT_TRUE(meter.see(head(1) + head(3)));
+  EXPECT_FALSE(meter.see(head(5)));
+}
+
 // However the bytes are cut, the frames are the same.
 TEST(Http2Meter, SeesFramesInPieces) {
   Limits limits;
   limits.h2_control_frames_per_second_max = 3;
   const std::string bytes = std::string(kHttp2Preface) + frame(NGHTTP2_SETTINGS, 0, 0, "123456") +
                             frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, "abc") +
-                            frame(NGHTTP2_DATA, 0, 1, "xyz") +
+                            frame(NGHTTP2_DATA, 0, 1, "sixteen bytes of") +
                             frame(NGHTTP2_PING, 0, 0, "12345678") +
                             frame(NGHTTP2_HEADERS, 0, 3, "abc");
   for (std::size_t cut = 1; cut < bytes.size(); ++cut) {

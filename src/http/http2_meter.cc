@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t kEarnedFramesMax = 16384;
 constexpr std::size_t kBytesPerFrameEarned = 1024;
+constexpr std::size_t kDataBytesMin = 16;      // less may as well be nothing
+constexpr std::size_t kPaddingBytesMax = 256;  // with the byte that says how many
 
 }  // namespace
 
@@ -35,14 +37,36 @@ bool FrameMeter::count(std::uint8_t type, std::uint8_t flags, std::size_t length
     case NGHTTP2_CONTINUATION:
       in_head_ = true;
       last_of_head_ = (flags & NGHTTP2_FLAG_END_HEADERS) != 0;
-      return true;
-    case NGHTTP2_DATA:
-      return length > 0 || (flags & NGHTTP2_FLAG_END_STREAM) != 0 || control_.take();
+      return type == NGHTTP2_CONTINUATION || count_head(flags);
+    case NGHTTP2_DATA: {
+      const bool padded = (flags & NGHTTP2_FLAG_PADDED) != 0;
+      const bool last = (flags & NGHTTP2_FLAG_END_STREAM) != 0;
+      if (last && take_end()) return true;
+      return length >= kDataBytesMin + (padded ? kPaddingBytesMax : 0) || control_.take();
+    }
     case NGHTTP2_RST_STREAM:
       return resets_.take();
     default:
       return control_.take();
   }
+}
+
+bool FrameMeter::take_end() noexcept {
+  if (ends_ == 0) return false;
+  --ends_;
+  return true;
+}
+
+// A head of a stream that is not new is its trailers, or is read for nothing.
+bool FrameMeter::count_head(std::uint8_t flags) noexcept {
+  std::uint32_t id = 0;
+  for (std::size_t i = 5; i < kFrameHeadBytes; ++i) id = id << 8U | head_[i];
+  id &= 0x7fffffffU;
+  if (id <= newest_) return take_end() || control_.take();
+  newest_ = id;
+  if (goodbye_) return control_.take();
+  if ((flags & NGHTTP2_FLAG_END_STREAM) == 0) ++ends_;
+  return true;
 }
 
 void FrameMeter::frame_done() noexcept {

@@ -1,6 +1,7 @@
 // http/http2_meter.h — counts what an HTTP/2 peer can send for nothing, before anybody works on it.
 // It reads only the nine bytes in front of each frame. Frames that carry a request or a body are
-// paid for elsewhere: by windows and by the limit on streams.
+// paid for elsewhere: by windows and by the limit on streams. One that is so short, or padded so
+// far, that it may carry nothing counts as if it did; each stream has one such frame for its end.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +48,8 @@ class FrameMeter {
   // the way with a ping as bytes arrive.
   void sent_frame(std::size_t bytes) noexcept;
   void on_tick() noexcept;
+  // Nothing new is begun from now on: heads that come all the same carry nothing.
+  void on_goodbye() noexcept { goodbye_ = true; }
   // Whether the head of a request has begun and is not whole, and how many heads were.
   [[nodiscard]] bool in_head() const noexcept { return in_head_; }
   [[nodiscard]] std::uint64_t heads() const noexcept { return heads_; }
@@ -54,6 +57,8 @@ class FrameMeter {
  private:
   void frame_done() noexcept;
   [[nodiscard]] bool count(std::uint8_t type, std::uint8_t flags, std::size_t length) noexcept;
+  [[nodiscard]] bool count_head(std::uint8_t flags) noexcept;
+  [[nodiscard]] bool take_end() noexcept;
 
   static constexpr std::size_t kFrameHeadBytes = 9;
   Allowance resets_;
@@ -63,6 +68,9 @@ class FrameMeter {
   std::size_t skip_;  // of the payload, or of the preface
   bool in_head_ = false;
   bool last_of_head_ = false;
+  bool goodbye_ = false;
+  std::uint32_t newest_ = 0;  // the highest number of a stream so far
+  std::uint64_t ends_ = 0;    // streams that have begun, and whose ends have not come yet
   std::uint64_t heads_ = 0;
 };
 

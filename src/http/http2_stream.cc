@@ -36,27 +36,40 @@ Http2Stream::Http2Stream(std::shared_ptr<Http2Connection> connection, std::int32
 
 Http2Stream::~Http2Stream() {
   drop_body();
+  connection_->give_back_head(head_held_);
   connection_->stream_removed();
 }
 
 // --- the request
 
+bool Http2Stream::keep_head(std::size_t bytes) {
+  if (connection_->hold_head(bytes)) {
+    head_held_ += bytes;
+    return true;
+  }
+  refusal_ = Refusal{503, Error{Errc::Exhausted,
+                                "head of the request: those of the requests that are under way "
+                                "leave no room for it; try again"}};
+  return false;
+}
+
 bool Http2Stream::add_field(std::string_view name, std::string_view value) {
   constexpr std::size_t kFieldCost = 32;  // as the setting that we announce counts
   const Limits& limits = connection_->core().limits;
-  head_bytes_ += name.size() + value.size() + kFieldCost;
+  const std::size_t cost = name.size() + value.size() + kFieldCost;
+  head_bytes_ += cost;
   if (head_bytes_ > kHeadBombFactor * limits.header_bytes_max) return false;
-  if (in_trailers_) return true;
+  if (in_trailers_ || refusal_) return true;
   const bool pseudo = name.starts_with(':');
   if (!pseudo) ++head_fields_;
   if (head_bytes_ > limits.header_bytes_max || head_fields_ > limits.headers_max) {
-    if (refusal_) return true;
     refusal_ = Refusal{
         431, Error{Errc::TooLarge, "head of the request: at most " +
                                        std::to_string(limits.header_bytes_max) + " bytes and " +
                                        std::to_string(limits.headers_max) + " fields"}};
     return true;
   }
+  if (!keep_head(cost)) return true;
   if (name == ":method") {
     request_.method_text = value;
   } else if (name == ":path") {
@@ -86,7 +99,15 @@ void Http2Stream::end_head(bool body_follows) {
   ServerCore& core = connection_->core();
   core.write_id(request_.id);
   body_ended_ = !body_follows;
-  if (refusal_) return;
+  if (refusal_) {
+    // Nobody will look at it.
+    request_.fields = {};
+    for (std::string* text : {&request_.method_text, &request_.target, &authority_}) {
+      std::string().swap(*text);
+    }
+    connection_->give_back_head(std::exchange(head_held_, 0));
+    return;
+  }
   Framing framing;
   auto ok = place_host();
   if (ok) ok = read_parts(core.limits, request_, framing);
@@ -96,8 +117,13 @@ void Http2Stream::end_head(bool body_follows) {
 }
 
 void Http2Stream::add_body(std::string_view bytes) {
-  if (gone_) {
-    connection_->give_back(id_, bytes.size());
+  if (gone_ || unread_) {
+    connection_->pass_over(id_, bytes.size());
+    return;
+  }
+  if (!connection_->hold_body(bytes.size())) {
+    connection_->pass_over(id_, bytes.size());
+    reset(NGHTTP2_ENHANCE_YOUR_CALM);
     return;
   }
   if (body_begin_ == body_.size()) {
@@ -122,8 +148,14 @@ void Http2Stream::end_body() {
 
 void Http2Stream::drop_body() {
   connection_->give_back(id_, body_.size() - body_begin_);
-  body_ = std::string();
+  std::string().swap(body_);  // an assignment would keep its room
   body_begin_ = 0;
+}
+
+// The whole answer is known: what the peer still sends would only lie here until it has read that.
+void Http2Stream::read_no_more() {
+  unread_ = true;
+  drop_body();
 }
 
 awaitable<Result<std::size_t>> Http2Stream::read_some(std::span<std::byte> out) {
@@ -139,7 +171,7 @@ awaitable<Result<std::size_t>> Http2Stream::read_some(std::span<std::byte> out) 
       co_await breathe(have);
       co_return have;
     }
-    if (body_ended_) co_return std::size_t{0};
+    if (body_ended_ || unread_) co_return std::size_t{0};
     if (read_late_) {
       co_return failure(Errc::TimedOut, "the body of the request did not arrive in time");
     }
@@ -203,7 +235,9 @@ void Http2Stream::on_tick() {
       --stall_left_;
     }
   }
-  if (!offered_.empty() && !connection_->blocked() &&
+  // The end of an answer needs a window, too, and its handler may have gone already.
+  const bool unsent = !offered_.empty() || (ended_ && !answer_sent_);
+  if (unsent && !connection_->blocked() &&
       ++shut_ticks_ > connection_->core().limits.stall_seconds) {
     write_late_ = true;
     reset(NGHTTP2_CANCEL);

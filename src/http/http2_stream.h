@@ -78,6 +78,7 @@ class Http2Stream final : public Exchange {
   class Offer;
 
   [[nodiscard]] std::expected<void, Refusal> place_host();
+  [[nodiscard]] bool keep_head(std::size_t bytes);
   void send_continue();
   [[nodiscard]] bool send_head(unsigned status, std::string_view content_type,
                                std::optional<std::uint64_t> length, Last last);
@@ -89,6 +90,7 @@ class Http2Stream final : public Exchange {
   void reset(std::uint32_t code);
   void wake();
   void drop_body();
+  void read_no_more();
 
   std::shared_ptr<Http2Connection> connection_;
   std::int32_t id_;
@@ -97,6 +99,7 @@ class Http2Stream final : public Exchange {
   std::string authority_;
   std::size_t head_bytes_ = 0;
   std::size_t head_fields_ = 0;
+  std::size_t head_held_ = 0;  // of them, what is kept here
   bool in_trailers_ = false;
   bool continue_due_ = false;
   std::optional<Refusal> refusal_;
@@ -104,6 +107,7 @@ class Http2Stream final : public Exchange {
   std::string body_;  // [body_begin_, end) was not read yet
   std::size_t body_begin_ = 0;
   bool body_ended_ = false;
+  bool unread_ = false;  // nobody will read it: what comes is dropped
   bool reading_ = false;
   bool read_late_ = false;
   std::uint64_t stall_left_;
@@ -119,6 +123,7 @@ class Http2Stream final : public Exchange {
   std::span<const std::byte> offered_;
   bool write_late_ = false;
   std::uint32_t shut_ticks_ = 0;
+  std::size_t taken_slowly_ = 0;  // bytes since those were counted anew
   std::size_t burst_ = 0;
 
   bool gone_ = false;

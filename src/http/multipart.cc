@@ -1,5 +1,7 @@
 #include "http/multipart.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "http/field.h"
@@ -82,7 +84,8 @@ Result<Multipart::Event> Multipart::next_after_boundary() {
     return next();
   }
   if (two != "\r\n") return malformed("what follows a boundary is no line's end");
-  if (++parts_ > kPartsMax) return failure(Errc::TooLarge, "multipart: more than 64 parts");
+  if (++parts_ > parts_max_)
+    return failure(Errc::TooLarge, fmt::format("multipart: more than {} parts", parts_max_));
   state_ = State::Head;
   return next();
 }

@@ -12,7 +12,7 @@
 
 namespace caisson::http {
 
-inline constexpr std::size_t kPartsMax = 64;                  // of one body
+inline constexpr std::size_t kPartsMax = 64;                  // of one body, unless said otherwise
 inline constexpr std::size_t kPartHeadBytesMax = 8UL * 1024;  // all header fields of a part
 inline constexpr std::size_t kBoundaryBytesMax = 70;          // RFC 2046
 inline constexpr std::size_t kPreambleBytesMax = 8UL * 1024;  // before the first boundary
@@ -36,7 +36,8 @@ class Multipart {
     std::string_view bytes{};
   };
 
-  explicit Multipart(std::string boundary) : delimiter_("\r\n--" + std::move(boundary)) {
+  explicit Multipart(std::string boundary, std::size_t parts_max = kPartsMax)
+      : delimiter_("\r\n--" + std::move(boundary)), parts_max_(parts_max) {
     // The first boundary needs no line before it.
     held_ = "\r\n";
   }
@@ -66,6 +67,7 @@ class Multipart {
   std::string held_;
   std::size_t taken_ = 0;  // of held_
   State state_ = State::Preamble;
+  std::size_t parts_max_;
   std::size_t parts_ = 0;
   std::size_t preamble_ = 0;
   bool first_ = false;  // the empty line after a head has not been taken yet

@@ -57,7 +57,7 @@ awaitable<void> run_ticks(std::shared_ptr<Shared> shared) {
     error_code ec;
     co_await shared->ticker.async_wait(asio::redirect_error(asio::use_awaitable, ec));
     ++core.tick;
-    for (Served* connection : core.connections) connection->on_tick();
+    for_each_connection(core, [](Served& one) { one.on_tick(); });
   }
   shared->ticking = false;
 }
@@ -217,7 +217,7 @@ class AsioServer final : public Server {
   ~AsioServer() override {
     shared_->core->done = nullptr;
     stop(nullptr);
-    for (Served* connection : shared_->core->connections) connection->cut();
+    for_each_connection(*shared_->core, [](Served& one) { one.cut(); });
   }
   AsioServer(const AsioServer&) = delete;
   AsioServer& operator=(const AsioServer&) = delete;
@@ -270,13 +270,7 @@ void AsioServer::stop(std::function<void()> done) {
     error_code ignored;
     (void)listener.close(ignored);
   }
-  for (Served* connection : core.connections) {
-    if (again) {
-      connection->cut();
-    } else {
-      connection->on_stop();
-    }
-  }
+  for_each_connection(core, [again](Served& one) { again ? one.cut() : one.on_stop(); });
   finish_stop(core);
 }
 

@@ -6,9 +6,14 @@
 namespace caisson::http {
 
 bool ServerCore::has_room(const std::string& key) const {
-  if (counters.open >= limits.connections_max) return false;
+  if (counters.open >= limits.connections_max || held + kConnectionBytesMin > kHeldBytesMax) {
+    return false;
+  }
   const auto found = per_peer.find(key);
-  return found == per_peer.end() || found->second < limits.connections_per_peer_max;
+  if (found == per_peer.end()) return true;
+  const PeerShare& share = found->second;
+  return share.connections < limits.connections_per_peer_max &&
+         share.held + kConnectionBytesMin <= kHeldBytesPerPeerMax;
 }
 
 // splitmix64's finisher: each of its steps can be undone, so different numbers stay different.
@@ -34,16 +39,29 @@ std::string ServerCore::error_body(unsigned status, const Error& error, std::str
 }
 
 Seat::Seat(std::shared_ptr<ServerCore> core, std::string key)
-    : core_(std::move(core)), key_(std::move(key)) {
-  ++core_->per_peer[key_];
+    : core_(std::move(core)), key_(std::move(key)), share_(&core_->per_peer[key_]) {
+  ++share_->connections;
   ++core_->counters.connections;
   ++core_->counters.open;
 }
 
 Seat::~Seat() {
-  const auto found = core_->per_peer.find(key_);
-  if (--found->second == 0) core_->per_peer.erase(found);
+  if (--share_->connections == 0) core_->per_peer.erase(key_);
   --core_->counters.open;
+}
+
+bool Seat::has_room(std::size_t bytes) const noexcept {
+  return core_->held + bytes <= kHeldBytesMax && share_->held + bytes <= kHeldBytesPerPeerMax;
+}
+
+void Seat::hold(std::size_t bytes) noexcept {
+  core_->held += bytes;
+  share_->held += bytes;
+}
+
+void Seat::give_back(std::size_t bytes) noexcept {
+  core_->held -= bytes;
+  share_->held -= bytes;
 }
 
 Served::Served(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat)

@@ -32,7 +32,20 @@ struct Origin {
   std::string key;
 };
 
+// What HTTP/2 holds for its peers: streams, their heads, bodies that nobody has read, answers that
+// the wire has not taken. By all peers, and by one: half of it, so that one alone denies nobody.
+inline constexpr std::size_t kHeldBytesMax = 256UL * 1024 * 1024;
+inline constexpr std::size_t kHeldBytesPerPeerMax = 128UL * 1024 * 1024;
+// So much must be left of both for one more connection.
+inline constexpr std::size_t kConnectionBytesMin = 64UL * 1024;
+
 struct ServerCore {
+  // What the connections of one peer have together.
+  struct PeerShare {
+    std::size_t connections = 0;
+    std::size_t held = 0;
+  };
+
   ServerCore(boost::asio::any_io_executor the_executor, Handler& the_handler,
              const Limits& the_limits, Server::ErrorBody the_on_error)
       : executor(std::move(the_executor)),
@@ -53,7 +66,8 @@ struct ServerCore {
   std::function<void()> done;  // of stop()
 
   std::list<Served*> connections;
-  std::unordered_map<std::string, std::size_t> per_peer;
+  std::unordered_map<std::string, PeerShare> per_peer;
+  std::size_t held = 0;  // of kHeldBytesMax
 
   // Where HTTP/2 receives: its session takes all of it at once, so one place does for all.
   std::string scratch;
@@ -70,6 +84,11 @@ class Seat {
  public:
   Seat(std::shared_ptr<ServerCore> core, std::string key);
   ~Seat();
+  // Bytes that are held for this peer. They are counted whether there is room for them or not;
+  // whoever can still refuse looks first.
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept;
+  void hold(std::size_t bytes) noexcept;
+  void give_back(std::size_t bytes) noexcept;
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;
   Seat(Seat&&) = delete;
@@ -78,10 +97,11 @@ class Seat {
  private:
   std::shared_ptr<ServerCore> core_;
   std::string key_;
+  ServerCore::PeerShare* share_;  // lives in the core as long as one seat of the key does
 };
 
-// What the server asks of whoever speaks on a connection. None of the three may end the object, as
-// the server is walking along its list.
+// What the server asks of whoever speaks on a connection. Each of the three may end this object,
+// and no other: the server is walking along its list.
 class Served {
  public:
   Served(std::shared_ptr<ServerCore> core, std::shared_ptr<Seat> seat);
@@ -102,6 +122,12 @@ class Served {
  private:
   std::list<Served*>::iterator place_;
 };
+
+// Calls each connection, whether or not it outlives that.
+template <class Call>
+void for_each_connection(ServerCore& core, Call call) {
+  for (auto next = core.connections.begin(); next != core.connections.end();) call(**next++);
+}
 
 // Calls stop()'s `done` when the last connection has gone.
 void finish_stop(ServerCore& core);

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
+
+#include "doors/grpc/fields.h"
 
 namespace caisson::grpc {
 namespace {
 
-constexpr std::size_t kReadBytes = 32UL * 1024;
+constexpr std::size_t kFirstReadBytes = 4096;  // before anybody knows how much will come
+constexpr std::size_t kReadBytes = 64UL * 1024;
 
 Status fault_status(const MessageCutter& cutter, std::size_t max) {
   switch (cutter.fault()) {
@@ -33,7 +38,7 @@ Trailers trailers_of(const Status& status) {
 }  // namespace
 
 awaitable<Outcome<std::optional<std::string>>> Call::read() {
-  const std::size_t max = options().message_bytes_max;
+  const std::size_t max = request_bytes_max;
   if (!cutter_) cutter_ = std::make_unique<MessageCutter>(max);
   for (;;) {
     if (auto next = cutter_->next()) co_return std::move(next);
@@ -45,14 +50,17 @@ awaitable<Outcome<std::optional<std::string>>> Call::read() {
       if (!cutter_->half()) co_return std::nullopt;
       co_return std::unexpected(Status{Code::Internal, "the body ends in the middle of a message"});
     }
-    const std::size_t wanted = cutter_->announced() + kReadBytes;
+    // All that is announced, and not what has come: of many who wait for room, those who have it
+    // must be able to go on. Without a head it is next to nothing, and not counted.
+    const std::size_t missing = cutter_->missing();
+    const std::size_t wanted = (missing > 0 ? cutter_->announced() : 0) + kFirstReadBytes;
     if (auto room = co_await hold().resize(std::max(wanted, hold().bytes())); !room)
       co_return std::unexpected(status_of(room.error()));
-    std::array<std::byte, kReadBytes> piece;
+    const auto piece = cutter_->open(missing > 0 ? std::min(missing, kReadBytes) : kFirstReadBytes);
     const auto got = co_await exchange_.read_some(piece);
+    cutter_->close(got.value_or(0));
     if (!got) co_return std::unexpected(status_of(got.error()));
     if (*got == 0) body_over_ = true;
-    cutter_->feed({reinterpret_cast<const char*>(piece.data()), *got});
   }
 }
 
@@ -60,7 +68,7 @@ awaitable<Outcome<std::optional<std::string>>> Call::read() {
 // taken off its hands.
 awaitable<void> Call::read_away(std::size_t bytes) {
   if (bytes > 2 * options().message_bytes_max) co_return;
-  std::array<std::byte, kReadBytes> piece;
+  std::array<std::byte, kFirstReadBytes> piece;
   for (std::size_t taken = 0; taken <= bytes;) {
     const auto got = co_await exchange_.read_some(piece);
     if (!got || *got == 0) co_return;
@@ -79,9 +87,14 @@ awaitable<Status> Call::read_only() {
   co_return Status{};
 }
 
-Status Call::parse(google::protobuf::MessageLite& into) const {
-  if (into.ParseFromString(message)) return {};
-  return {Code::Internal, "Exception deserializing request!"};
+Status Call::parse(google::protobuf::Message& into) {
+  const std::string bytes = std::exchange(message, {});
+  if (count_fields(bytes, kFieldsMax) > kFieldsMax)
+    return {Code::ResourceExhausted,
+            fmt::format("Received message with more than {} fields", kFieldsMax)};
+  if (!into.ParseFromString(bytes)) return {Code::Internal, "Exception deserializing request!"};
+  into.DiscardUnknownFields();
+  return {};
 }
 
 awaitable<Result<void>> Call::begin() {

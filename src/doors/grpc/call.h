@@ -1,7 +1,7 @@
 // doors/grpc/call.h — one call on its way through the door: messages in, messages out, one status.
 #pragma once
 
-#include <google/protobuf/message_lite.h>
+#include <google/protobuf/message.h>
 
 #include <map>
 #include <memory>
@@ -18,12 +18,18 @@
 
 namespace caisson::grpc {
 
+// Streams of Health/Watch, which need no token and never end: of one address, and of all.
+inline constexpr std::size_t kWatchersPerPeerMax = 64;
+inline constexpr std::size_t kWatchersMax = 1024;
+
 struct Services {
   control::Fleet& fleet;
   control::Access& access;
   const GrpcOptions& options;
   doors::Budget& budget;
   Sessions sessions{};
+  bool closed = false;                                         // the server ends
+  std::map<std::string, std::size_t, std::less<>> watchers{};  // by address
 };
 
 enum class Dialect : std::uint8_t { Native, Web };
@@ -38,12 +44,16 @@ struct Method {
   // Anybody may: it says nothing about sandboxes.
   bool open = false;
   awaitable<Status> (*run)(Call& call) = nullptr;
+  std::size_t request_bytes_max = 0;  // of each message; 0: what the options say
 };
 
 // It lives in the frame of Door::handle, as long as its method runs.
 class Call {
  public:
-  Call(http::Exchange& exchange, Services& services) : exchange_(exchange), services_(services) {}
+  Call(http::Exchange& exchange, Services& services)
+      : request_bytes_max(services.options.message_bytes_max),
+        exchange_(exchange),
+        services_(services) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
@@ -61,7 +71,8 @@ class Call {
   awaitable<Outcome<std::optional<std::string>>> read();
   // The one message of a call that has one, into `message`.
   awaitable<Status> read_only();
-  [[nodiscard]] Status parse(google::protobuf::MessageLite& into) const;
+  // And what was parsed is not kept beside what came of it.
+  [[nodiscard]] Status parse(google::protobuf::Message& into);
 
   // For a stream: sent at once.
   awaitable<Result<void>> write(const google::protobuf::MessageLite& what);
@@ -75,6 +86,7 @@ class Call {
   Dialect dialect = Dialect::Native;
   std::string content_type = "application/grpc";
   std::string message{};
+  std::size_t request_bytes_max;
 
  private:
   awaitable<Result<void>> begin();

@@ -68,13 +68,14 @@ struct Door::State {
   awaitable<void> answer_preflight(http::Exchange& exchange);
   awaitable<Status> serve(Call& call, const Method* method);
   awaitable<Status> run(Call& call, const Method& method);
+  awaitable<Status> run_guarded(Call& call, const Method& method);
+  Status bug_status(const Call& call, const std::string& what) const;
   void record(Call& call, const Method* method, const Status& status, TimePoint begun);
 
   GrpcOptions options;
   doors::Budget budget;
   Services services;
   std::map<std::pair<std::string_view, Code>, Series> counted;
-  bool closed = false;
   bool sweeping = false;
 };
 
@@ -83,7 +84,7 @@ Door::Door(control::Fleet& fleet, control::Access& access, GrpcOptions options)
 
 Door::~Door() = default;
 
-void Door::close() noexcept { state_->closed = true; }
+void Door::close() noexcept { state_->services.closed = true; }
 
 // Pages of the world may not call with a browser's help, except those that were named.
 bool Door::State::allows_origin(const http::Request& request) const {
@@ -114,8 +115,30 @@ Status Door::State::identify(Call& call, const Method& method) {
   return {Code::PermissionDenied, "the token has not the scope that this method needs"};
 }
 
+Status Door::State::bug_status(const Call& call, const std::string& what) const {
+  if (options.on_failure) options.on_failure(call.request().id, Error{Errc::Internal, what, 0, {}});
+  return {Code::Unknown, "Exception calling application: see the server's log"};
+}
+
+// Of those that are awaited together, one that throws does not end the others: a bug must be an
+// answer before it gets there.
+awaitable<Status> Door::State::run_guarded(Call& call, const Method& method) {
+  std::string bug;
+  try {
+    co_return co_await method.run(call);
+  } catch (const std::exception& thrown) {
+    bug = thrown.what();
+  }
+  const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
+  if (cancelled != asio::cancellation_type::none)
+    co_return Status{Code::Cancelled, "the caller has left"};
+  co_return bug_status(call, bug);
+}
+
 awaitable<Status> Door::State::run(Call& call, const Method& method) {
   using namespace asio::experimental::awaitable_operators;
+  if (method.request_bytes_max > 0)
+    call.request_bytes_max = std::min(call.request_bytes_max, method.request_bytes_max);
   if (!method.streams_in) {
     if (Status wrong = co_await call.read_only(); !wrong.ok()) co_return wrong;
   }
@@ -126,15 +149,15 @@ awaitable<Status> Door::State::run(Call& call, const Method& method) {
     deadline = Clock::now() + microseconds(*micros);
   }
   if (!method.cancellable) co_return co_await method.run(call);
-  auto first =
-      co_await (method.run(call) || call.exchange().wait_for_hangup() || wait_until(deadline));
+  auto first = co_await (run_guarded(call, method) || call.exchange().wait_for_hangup() ||
+                         wait_until(deadline));
   if (first.index() == 0) co_return std::get<0>(std::move(first));
   if (first.index() == 1) co_return Status{Code::Cancelled, "the caller has left"};
   co_return Status{Code::DeadlineExceeded, "Deadline Exceeded"};
 }
 
 awaitable<Status> Door::State::serve(Call& call, const Method* method) {
-  if (closed) co_return Status{Code::Unavailable, "the server is being stopped"};
+  if (services.closed) co_return Status{Code::Unavailable, "the server is being stopped"};
   if (method == nullptr) co_return Status{Code::Unimplemented, "Method not found!"};
   if (Status wrong = identify(call, *method); !wrong.ok()) co_return wrong;
   auto cut = [&call] { call.exchange().cut(); };
@@ -203,9 +226,7 @@ awaitable<void> Door::handle(http::Exchange& exchange) {
   try {
     status = co_await state.serve(call, method);
   } catch (const std::exception& bug) {  // the one place: a bug ends its call, not the server
-    status = {Code::Unknown, "Exception calling application: see the server's log"};
-    if (state.options.on_failure)
-      state.options.on_failure(request.id, Error{Errc::Internal, bug.what(), 0, {}});
+    status = state.bug_status(call, bug.what());
   }
   co_await call.finish(status);
   state.record(call, method, status, begun);
@@ -245,13 +266,16 @@ std::string Door::metrics() const {
 
 awaitable<void> Door::sweep() {
   State& state = *state_;
-  if (state.closed || state.sweeping) co_return;
+  if (state.services.closed || state.sweeping) co_return;
   state.sweeping = true;
   try {
+    // Those first whose ends have failed before, whatever their age.
+    for (const SessionPtr& session : state.services.sessions.condemned())
+      (void)co_await end_session(state.services, sweeper_of(session->owner), session);
     for (const SessionPtr& session : state.services.sessions.all()) {
       const bool idle = session->running == 0 &&
                         state.options.now() - session->used_at > state.options.session_timeout;
-      if (idle) co_await end_session(state.services, sweeper_of(session->owner), session);
+      if (idle) (void)co_await end_session(state.services, sweeper_of(session->owner), session);
     }
   } catch (const std::exception& bug) {
     if (state.options.on_failure)
@@ -271,8 +295,9 @@ awaitable<void> Door::remove_left_over() {
     for (const control::SandboxView& one : services.fleet.list(caller)) {
       if (!one.labels.contains(std::string(kSessionLabel))) continue;
       const auto done = co_await services.fleet.destroy(caller, one.id);
-      if (!done && services.options.on_failure)
-        services.options.on_failure("agentbox", done.error());
+      if (done || done.error().code == Errc::NotFound) continue;
+      if (services.options.on_failure) services.options.on_failure("agentbox", done.error());
+      services.sessions.adopt(tenant, one.labels.at(std::string(kSessionLabel)), one.id);
     }
   }
 }

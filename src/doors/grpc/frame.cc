@@ -1,6 +1,8 @@
 #include "doors/grpc/frame.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace caisson::grpc {
 namespace {
@@ -20,7 +22,19 @@ void MessageCutter::feed(std::string_view bytes) {
   if (fault_ == Fault::None) held_.append(bytes);
 }
 
+std::span<std::byte> MessageCutter::open(std::size_t bytes) {
+  opened_ = bytes;
+  held_.reserve(held_.size() + std::max(bytes, missing_));
+  held_.resize(held_.size() + bytes);
+  return std::as_writable_bytes(std::span(held_)).last(bytes);
+}
+
+void MessageCutter::close(std::size_t came) {
+  held_.resize(held_.size() - (std::exchange(opened_, 0) - came));
+}
+
 std::optional<std::string> MessageCutter::next() {
+  missing_ = 0;
   if (fault_ != Fault::None || held_.size() < kFrameHeadBytes) return std::nullopt;
   const auto flags = static_cast<unsigned char>(held_[0]);
   announced_ = length_at(held_);
@@ -32,15 +46,19 @@ std::optional<std::string> MessageCutter::next() {
     fault_ = Fault::TooLarge;
   }
   if (fault_ != Fault::None) {
-    held_.clear();
+    std::string().swap(held_);  // an assignment would keep its room
     return std::nullopt;
   }
-  if (held_.size() - kFrameHeadBytes < announced_) {
-    held_.reserve(kFrameHeadBytes + announced_);
+  const std::size_t whole = kFrameHeadBytes + announced_;
+  if (held_.size() < whole) {
+    missing_ = whole - held_.size();
     return std::nullopt;
   }
-  std::string message = held_.substr(kFrameHeadBytes, announced_);
-  held_.erase(0, kFrameHeadBytes + announced_);
+  // Its bytes stay where they are: a second copy of them would be counted nowhere.
+  std::string rest = held_.substr(whole);
+  std::string message = std::exchange(held_, std::move(rest));
+  message.resize(whole);
+  message.erase(0, kFrameHeadBytes);
   return message;
 }
 
@@ -81,13 +99,10 @@ std::string percent_encode(std::string_view text) {
   return out;
 }
 
-std::optional<std::int64_t> timeout_microseconds(std::string_view text) {
-  if (text.size() < 2 || text.size() > kTimeoutDigitsMax + 1) return std::nullopt;
-  std::int64_t value = 0;
-  const std::string_view digits = text.substr(0, text.size() - 1);
-  const auto [stopped, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (ec != std::errc{} || stopped != digits.end() || value < 0) return std::nullopt;
-  switch (text.back()) {
+namespace {
+
+std::optional<std::int64_t> microseconds_in(char unit, std::int64_t value) {
+  switch (unit) {
     case 'H':
       return value * 3'600'000'000;
     case 'M':
@@ -103,6 +118,19 @@ std::optional<std::int64_t> timeout_microseconds(std::string_view text) {
     default:
       return std::nullopt;
   }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> timeout_microseconds(std::string_view text) {
+  if (text.size() < 2 || text.size() > kTimeoutDigitsMax + 1) return std::nullopt;
+  std::int64_t value = 0;
+  const std::string_view digits = text.substr(0, text.size() - 1);
+  const auto [stopped, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (ec != std::errc{} || stopped != digits.end() || value < 0) return std::nullopt;
+  const auto micros = microseconds_in(text.back(), value);
+  if (!micros) return std::nullopt;
+  return std::min(*micros, kTimeoutMicrosecondsMax);
 }
 
 }  // namespace caisson::grpc

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace caisson::grpc {
 namespace {
 
@@ -62,6 +64,28 @@ TEST(MessageCutter, HalfAMessageIsHalf) {
   EXPECT_TRUE(cutter.half());
 }
 
+// What it gives away it does not keep.
+TEST(MessageCutter, HoldsAMessageOnce) {
+  constexpr std::size_t kBytes = 1UL << 20U;
+  MessageCutter cutter(kBytes);
+  const std::string body = framed(std::string(kBytes, 'x'));
+  cutter.feed(std::string_view(body).substr(0, 7));
+  EXPECT_FALSE(cutter.next());
+  EXPECT_EQ(cutter.missing(), kBytes - 2);
+  const auto room = cutter.open(kBytes);
+  std::memcpy(room.data(), body.data() + 7, kBytes - 2);
+  cutter.close(kBytes - 2);
+  const auto message = cutter.next();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(*message, std::string(kBytes, 'x'));
+  EXPECT_LT(cutter.held(), 64U);
+  EXPECT_FALSE(cutter.half());
+  MessageCutter large(4);
+  large.feed(framed(std::string(5000, 'x')));
+  EXPECT_FALSE(large.next());
+  EXPECT_LT(large.held(), 64U) << "nor what nobody wants";
+}
+
 TEST(Trailers, StandInAFrameOfTheirOwn) {
   std::string out;
   append_trailer_frame(out, {{"grpc-status", "5"}, {"grpc-message", "a%20b"}});
@@ -79,7 +103,10 @@ TEST(Timeout, HasDigitsAndAUnit) {
   EXPECT_EQ(timeout_microseconds("4m"), 4'000);
   EXPECT_EQ(timeout_microseconds("5u"), 5);
   EXPECT_EQ(timeout_microseconds("1n"), 1);
-  EXPECT_EQ(timeout_microseconds("99999999H"), 99'999'999LL * 3'600'000'000LL);
+  // More than a clock of nanoseconds can count is cut to what it can.
+  EXPECT_EQ(timeout_microseconds("99999999H"), kTimeoutMicrosecondsMax);
+  EXPECT_EQ(timeout_microseconds("99999999M"), kTimeoutMicrosecondsMax);
+  EXPECT_EQ(timeout_microseconds("99999999S"), 99'999'999'000'000);
   for (const char* wrong : {"", "S", "1", "1s", "-1S", "1.5S", "123456789S", " 1S", "1 S"})
     EXPECT_FALSE(timeout_microseconds(wrong)) << wrong;
 }

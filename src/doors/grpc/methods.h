@@ -25,7 +25,8 @@ awaitable<Status> get_session(Call& call, const api::GetSessionRequest& request,
                               api::GetSessionResponse& reply);
 awaitable<Status> list_sessions(Call& call, const api::ListSessionsRequest& request,
                                 api::ListSessionsResponse& reply);
-awaitable<void> end_session(Services& services, control::Caller caller, SessionPtr session);
+// Its name is taken until its sandbox has gone; a failure leaves it to the next sweep.
+awaitable<Result<void>> end_session(Services& services, control::Caller caller, SessionPtr session);
 
 // exec_calls.cc, exec_stream.cc, pip_calls.cc
 awaitable<Status> exec(Call& call, const api::ExecRequest& request, api::ExecResponse& reply);

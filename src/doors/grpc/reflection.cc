@@ -20,6 +20,10 @@ constexpr std::array<const char*, 4> kServices = {
     "grpc.reflection.v1alpha.ServerReflection"};
 constexpr int kNotFound = 5;
 constexpr int kUnimplemented = 12;
+// No name of ours is half as long. The pool looks up every part of a name that it does not know: a
+// long one with many dots would keep the thread for hours.
+constexpr std::size_t kNameBytesMax = 256;
+constexpr std::size_t kShownBytesMax = 80;
 
 // A file and all that it needs, each once.
 void gather(const pb::FileDescriptor* file, std::set<const pb::FileDescriptor*>& seen,
@@ -37,11 +41,18 @@ const pb::FileDescriptor* ours(const pb::FileDescriptor* file) {
   return file->name().starts_with("sandbox/") || file->name().starts_with("grpc/") ? file : nullptr;
 }
 
+using Finder = const pb::FileDescriptor* (pb::DescriptorPool::*)(const std::string&) const;
+const pb::FileDescriptor* find(const std::string& name, Finder finder) {
+  if (name.size() > kNameBytesMax) return nullptr;
+  return (pb::DescriptorPool::generated_pool()->*finder)(name);
+}
+
 template <class Response>
 void answer_file(const pb::FileDescriptor* file, const std::string& what, Response& out) {
   if (ours(file) == nullptr) {
     out.mutable_error_response()->set_error_code(kNotFound);
-    out.mutable_error_response()->set_error_message("not found: " + what);
+    out.mutable_error_response()->set_error_message(
+        "not found: " + std::string(doors::cut_utf8(what, kShownBytesMax)));
     return;
   }
   std::set<const pb::FileDescriptor*> seen;
@@ -53,18 +64,19 @@ void answer_file(const pb::FileDescriptor* file, const std::string& what, Respon
 
 template <class Request, class Response>
 void answer_one(const Request& request, Response& out) {
-  const pb::DescriptorPool& pool = *pb::DescriptorPool::generated_pool();
   // Referenced, so that the linker keeps what registers them.
   (void)api::SessionInfo::descriptor();
   out.set_valid_host(request.host());
   *out.mutable_original_request() = request;
   switch (request.message_request_case()) {
     case Request::kFileByFilename:
-      answer_file(pool.FindFileByName(request.file_by_filename()), request.file_by_filename(), out);
+      answer_file(find(request.file_by_filename(), &pb::DescriptorPool::FindFileByName),
+                  request.file_by_filename(), out);
       return;
     case Request::kFileContainingSymbol:
-      answer_file(pool.FindFileContainingSymbol(request.file_containing_symbol()),
-                  request.file_containing_symbol(), out);
+      answer_file(
+          find(request.file_containing_symbol(), &pb::DescriptorPool::FindFileContainingSymbol),
+          request.file_containing_symbol(), out);
       return;
     case Request::kListServices:
       for (const char* name : kServices)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/id.h"
 #include "control/open_fleet.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::size_t kHostsMax = 256;  // of one session
 constexpr std::size_t kHostBytesMax = 1024;
+// Of all of them: each list of sessions shows them again.
+constexpr std::size_t kHostsBytesMax = 16UL * 1024;
 constexpr std::size_t kTenantDigits = 16;
 constexpr std::size_t kContainerDigits = 12;
 constexpr double kMicros = 1e6;
@@ -156,13 +159,64 @@ Status check(const api::CreateSessionRequest& request) {
   if (static_cast<std::size_t>(request.allowed_hosts_size()) > kHostsMax)
     return {Code::InvalidArgument, fmt::format("allowed_hosts: {} are too many, want at most {}",
                                                request.allowed_hosts_size(), kHostsMax)};
+  std::size_t bytes = 0;
   for (const std::string& host : request.allowed_hosts()) {
+    bytes += host.size();
     if (host.size() > kHostBytesMax || host.find(',') != std::string::npos)
       return {Code::InvalidArgument,
               fmt::format("allowed_hosts: {} is no host", doors::python_repr(host.substr(0, 80)))};
   }
+  if (bytes > kHostsBytesMax)
+    return {Code::InvalidArgument,
+            fmt::format("allowed_hosts: {} bytes are too many, want at most {}", bytes,
+                        kHostsBytesMax)};
   return {};
 }
+
+// More than what show() adds to a message.
+std::size_t shown_bytes(const Session& session) {
+  constexpr std::size_t kOtherBytes = 128;
+  std::size_t bytes = kOtherBytes + session.id.size() + session.container.size();
+  if (session.tenant) bytes += session.tenant->size();
+  for (const std::string& host : session.hosts) bytes += host.size() + 4;
+  return bytes;
+}
+
+// Whoever leaves before it is made, by whatever way, gives the id back.
+class Making {
+ public:
+  Making(Sessions& sessions, SessionPtr session)
+      : sessions_(sessions), session_(std::move(session)) {}
+  ~Making() {
+    if (session_) sessions_.remove(session_);
+  }
+  Making(const Making&) = delete;
+  Making& operator=(const Making&) = delete;
+  void done() { sessions_.made(std::exchange(session_, nullptr)); }
+
+ private:
+  Sessions& sessions_;
+  SessionPtr session_;
+};
+
+// Whoever leaves before its sandbox has gone leaves it to the next sweep.
+class Ending {
+ public:
+  Ending(Sessions& sessions, SessionPtr session)
+      : sessions_(sessions), session_(std::move(session)) {
+    sessions_.ending(session_);
+  }
+  ~Ending() {
+    if (session_) sessions_.condemn(session_);
+  }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+  void done() { sessions_.remove(std::exchange(session_, nullptr)); }
+
+ private:
+  Sessions& sessions_;
+  SessionPtr session_;
+};
 
 }  // namespace
 
@@ -198,6 +252,8 @@ awaitable<Status> create_session(Call& call, const api::CreateSessionRequest& re
                      fmt::format("{} sessions are there; end one first", most)};
   auto claim = co_await sessions.claim(call.caller.tenant, std::move(id));
   const SessionPtr session = std::move(claim.session);
+  if (!session)
+    co_return Status{Code::Unavailable, "the last session of this name could not be ended yet"};
   if (!claim.mine) {
     if (session->tenant != tenant)
       co_return Status{Code::PermissionDenied, "the session is another tenant's"};
@@ -205,33 +261,41 @@ awaitable<Status> create_session(Call& call, const api::CreateSessionRequest& re
     show(call, *session, *reply.mutable_session());
     co_return Status{};
   }
+  Making making(sessions, session);
   session->tenant = std::move(tenant);
   session->hosts.assign(request.allowed_hosts().begin(), request.allowed_hosts().end());
   if (session->hosts.empty()) session->hosts = call.options().allowed_hosts;
   const auto made = co_await make(call, session);
   if (!made) {
-    sessions.remove(session);
     if (made.error().code == Errc::Internal && call.options().on_failure)
       call.options().on_failure(call.request().id, made.error());
     co_return status_of(made.error());
   }
-  sessions.made(session);
+  making.done();
   show(call, *session, *reply.mutable_session());
   co_return Status{};
 }
 
-awaitable<void> end_session(Services& services, control::Caller caller, SessionPtr session) {
-  services.sessions.remove(session);  // first: it is unknown from now on
-  const auto done = co_await services.fleet.destroy(caller, session->sandbox);
-  if (!done && done.error().code != Errc::NotFound && services.options.on_failure)
-    services.options.on_failure(caller.request_id, done.error());
+awaitable<Result<void>> end_session(Services& services, control::Caller caller,
+                                    SessionPtr session) {
+  Ending ending(services.sessions, session);
+  auto done = co_await services.fleet.destroy(caller, session->sandbox);
+  if (done || done.error().code == Errc::NotFound) {
+    ending.done();
+    co_return Result<void>{};
+  }
+  if (services.options.on_failure) services.options.on_failure(caller.request_id, done.error());
+  co_return done;
 }
 
 awaitable<Status> destroy_session(Call& call, const api::DestroySessionRequest& request,
                                   api::DestroySessionResponse& reply) {
   const SessionPtr session =
-      call.services().sessions.find(call.caller.tenant, request.session_id());
-  if (session) co_await end_session(call.services(), call.caller, session);
+      call.services().sessions.find_to_end(call.caller.tenant, request.session_id());
+  if (session) {
+    const auto ended = co_await end_session(call.services(), call.caller, session);
+    if (!ended) co_return status_of(ended.error());
+  }
   reply.set_success(session != nullptr);
   co_return Status{};
 }
@@ -246,8 +310,13 @@ awaitable<Status> get_session(Call& call, const api::GetSessionRequest& request,
 
 awaitable<Status> list_sessions(Call& call, const api::ListSessionsRequest& /*request*/,
                                 api::ListSessionsResponse& reply) {
-  for (const SessionPtr& session : call.services().sessions.of(call.caller.tenant))
-    show(call, *session, *reply.add_sessions());
+  const auto sessions = call.services().sessions.of(call.caller.tenant);
+  std::size_t bytes = 0;
+  for (const SessionPtr& session : sessions) bytes += shown_bytes(*session);
+  // Twice: its frame stands beside it.
+  if (auto room = co_await call.hold().resize(call.hold().bytes() + 2 * bytes); !room)
+    co_return status_of(room.error());
+  for (const SessionPtr& session : sessions) show(call, *session, *reply.add_sessions());
   co_return Status{};
 }
 

@@ -49,24 +49,36 @@ class Sessions {
   // In the order of their creation.
   [[nodiscard]] std::vector<SessionPtr> of(std::string_view owner) const;
   [[nodiscard]] std::vector<SessionPtr> all() const;
+  // One that can be used, or one whose end has failed: for whoever ends it.
+  [[nodiscard]] SessionPtr find_to_end(std::string_view owner, std::string_view id) const;
+  // Those whose end has failed. Nobody sees them but who ends them, and their ids are taken.
+  [[nodiscard]] std::vector<SessionPtr> condemned() const;
   [[nodiscard]] std::size_t count(std::string_view owner) const;
 
-  // Takes the id for a session that is being made. Waits while somebody else makes it, and gives
-  // back what he has made; `mine` says which it was.
+  // Takes the id for a session that is being made. Waits while somebody else makes it, or ends the
+  // one before, and gives back what he has made; `mine` says which it was.
   struct Claim {
-    SessionPtr session;
+    SessionPtr session;  // null: there is one of this id whose end has failed
     bool mine = false;
   };
   awaitable<Claim> claim(std::string owner, std::string id);
   // It is there, or it is not.
   void made(const SessionPtr& session);
   void remove(const SessionPtr& session);
+  // It is being ended: nobody finds it any more. Then it is removed, or its end has failed.
+  void ending(const SessionPtr& session);
+  void condemn(const SessionPtr& session);
+  // A sandbox that an older server has left, and whose end has failed.
+  void adopt(std::string owner, std::string id, std::string sandbox);
 
  private:
+  enum class Stage : std::uint8_t { Making, Ready, Ending, Condemned };
   struct Place {
     SessionPtr session;
-    bool ready = false;
+    Stage stage = Stage::Making;
   };
+  [[nodiscard]] std::vector<SessionPtr> at(Stage stage) const;
+  void set(const SessionPtr& session, Stage stage);
   void wake();
 
   std::map<std::pair<std::string, std::string>, Place> places_;
