@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view kOurs = "CAISSON_";
 constexpr std::string_view kTheirs = "CAGEBOX_";
 constexpr std::string_view kDaiv = "DAIV_SANDBOX_";
-constexpr std::array<std::string_view, 10> kSections = {
-    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_", "LOGGING_",
-    "AUTH_",   "EGRESS_",  "IMAGES_",   "DAIV_",  "AGENTBOX_"};
+constexpr std::array<std::string_view, 11> kSections = {
+    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_",    "LOGGING_",  "AUTH_",
+    "EGRESS_", "IMAGES_",  "DAIV_",     "AGENTBOX_", "SANDBOXER_"};
 // Below a section's name, but no setting: where the server's program is, for whoever starts it.
 constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
 
@@ -203,12 +203,35 @@ Result<void> apply_agentbox(Settings& settings, std::span<const std::string> env
   return {};
 }
 
+// Which capabilities a sandbox's root has is not for sale here, so a list of them is refused rather
+// than passed over.
+Result<void> apply_sandboxer(Settings& settings, std::span<const std::string> environ) {
+  const auto capabilities = find_variable(environ, "DEFAULT_CAPABILITIES");
+  if (capabilities && !capabilities->empty())
+    return bad_field("DEFAULT_CAPABILITIES",
+                     "DEFAULT_CAPABILITIES: a sandbox has a fixed, shorter list of capabilities in "
+                     "a user namespace of its own; unset it");
+  for (const SandboxerVariable& variable : sandboxer_variables()) {
+    const auto value = find_variable(environ, variable.name);
+    if (!value || value->empty()) continue;
+    std::string text(*value);
+    if (variable.size) {
+      auto size = megabytes_of(text);
+      if (!size) return said_as(variable.name, size.error());
+      text = *std::move(size);
+    }
+    TRY(take(settings, variable.path, scalar(text), variable.name));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> apply_environment(Settings& settings, std::span<const std::string> environ) {
   TRY(check_names(environ));
   TRY(apply_daiv(settings, environ));
   TRY(apply_agentbox(settings, environ));
+  TRY(apply_sandboxer(settings, environ));
   for (const SettingKey& key : setting_keys()) {
     if (key.path.find('.') == std::string_view::npos) continue;  // profiles
     const std::string rest = variable_name(key.path);
@@ -230,6 +253,7 @@ Result<void> apply_flags(Settings& settings, const SettingFlags& flags) {
   if (!flags.listen.empty()) TRY(take(settings, "server.listen", list(flags.listen), "--listen"));
   if (flags.grpc_listen)
     TRY(take(settings, "agentbox.listen", scalar(*flags.grpc_listen), "--grpc-listen"));
+  if (flags.vhost) TRY(take(settings, "server.vhost", scalar(*flags.vhost), "--vhost"));
   if (flags.state_dir)
     TRY(take(settings, "server.state_dir", scalar(*flags.state_dir), "--state-dir"));
   if (flags.log_level)

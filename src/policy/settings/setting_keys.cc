@@ -129,7 +129,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 87> kKeys = {{
+constexpr std::array<SettingKey, 95> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -140,6 +140,8 @@ constexpr std::array<SettingKey, 87> kKeys = {{
      [](const Settings& settings) { return print_list(settings.server.origins, 4); }},
     {"server.behind_tls_proxy", Reload::Restart, '\0',
      CAISSON_SETTING(read_truth(node, path), server.behind_tls_proxy, std::string(word(value)))},
+    {"server.vhost", Reload::Restart, '\0',
+     CAISSON_SETTING(read_vhost(node, path), server.vhost, print_text(to_string(value)))},
     {"server.user", Reload::Restart, '\0', read_user,
      [](const Settings& settings) { return print_text(settings.server.user); }},
     {"sandbox.default_image", Reload::Live, '\0',
@@ -362,6 +364,27 @@ constexpr std::array<SettingKey, 87> kKeys = {{
     {"agentbox.pip_index_addresses", Reload::Restart, ',',
      CAISSON_SETTING(read_index_addresses(node, path), agentbox.pip_index_addresses,
                      print_list(value, 4))},
+    {"sandboxer.profile", Reload::Restart, '\0',
+     CAISSON_SETTING(read_text(node, path, kProfileNameBytesMax), sandboxer.profile,
+                     print_text(value))},
+    {"sandboxer.cpu", Reload::Restart, '\0',
+     CAISSON_SETTING(read_fraction(node, path, kCoresMin, kCoresMax), sandboxer.cpu,
+                     fmt::to_string(value))},
+    {"sandboxer.memory_mb", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kMegabytesMax), sandboxer.memory_mb,
+                     fmt::to_string(value))},
+    {"sandboxer.disk_mb", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kMegabytesMax), sandboxer.disk_mb,
+                     fmt::to_string(value))},
+    {"sandboxer.processes", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kProcessesMax), sandboxer.processes,
+                     fmt::to_string(value))},
+    {"sandboxer.port_wait_ms", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 0, kPortWaitMsMax), sandboxer.port_wait_ms,
+                     fmt::to_string(value))},
+    {"sandboxer.listings_max", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kListingsMax), sandboxer.listings_max,
+                     fmt::to_string(value))},
 }};
 
 #undef CAISSON_SETTING

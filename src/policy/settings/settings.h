@@ -22,6 +22,7 @@
 #include "policy/settings/egress_settings.h"
 #include "policy/settings/image_settings.h"
 #include "policy/settings/listen_address.h"
+#include "policy/settings/sandboxer_settings.h"
 
 namespace caisson::policy {
 
@@ -54,6 +55,7 @@ struct ServerSettings {
   std::vector<std::string> origins;  // pages whose scripts may call
   bool behind_tls_proxy = false;     // somebody in front speaks TLS: listening on others is meant
   std::string user = "caisson";      // whom the server becomes
+  Vhost vhost;                       // sandboxes are web sites below it
 
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
@@ -155,6 +157,7 @@ struct Settings {
   ImageSettings images;
   DaivSettings daiv;
   AgentboxSettings agentbox;
+  SandboxerSettings sandboxer;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -170,8 +173,8 @@ struct Settings {
 // `environ` holds "NAME=value". CAISSON_SERVER_STATE_DIR is server.state_dir, and so on; a list is
 // separated by commas (command_blocklist by newlines, as a pattern may hold a comma). CAGEBOX_…
 // counts where the same CAISSON_… is not set, and so do DAIV_SANDBOX_… and the few names of
-// agentbox where they mean one of ours. A CAISSON_ name below one of our sections that names no
-// setting is an error; others are not ours to judge.
+// agentbox and sandboxer where they mean one of ours. A CAISSON_ name below one of our sections
+// that names no setting is an error; others are not ours to judge.
 [[nodiscard]] Result<void> apply_environment(Settings& settings,
                                              std::span<const std::string> environ);
 
@@ -179,6 +182,7 @@ struct Settings {
 struct SettingFlags {
   std::vector<std::string> listen;
   std::optional<std::string> grpc_listen;
+  std::optional<std::string> vhost;
   std::optional<std::string> state_dir;
   std::optional<std::string> log_level;
   std::optional<std::string> log_format;

@@ -318,6 +318,37 @@ TEST(Environment, NamesOfAgentboxAreUnderstood) {
     EXPECT_FALSE(environment_error({wrong}).empty()) << wrong;
 }
 
+TEST(Environment, NamesOfSandboxerAreUnderstood) {
+  Settings settings;
+  ASSERT_TRUE(apply_environment(
+      settings, Strings{"SANDBOX_VHOST=Sandbox.Example.com", "SANDBOX_CPU=0.25",
+                        "SANDBOX_MEMORY=1g", "SANDBOX_STORAGE=512m", "DEFAULT_PIDS_LIMIT=99",
+                        "DEFAULT_CAPABILITIES=", "SESSION_SECRET=x"}));
+  EXPECT_EQ(to_string(settings.server.vhost), "https://sandbox.example.com");
+  EXPECT_EQ(settings.sandboxer.cpu, 0.25);
+  EXPECT_EQ(settings.sandboxer.memory_mb, 1024);
+  EXPECT_EQ(settings.sandboxer.disk_mb, 512);
+  EXPECT_EQ(settings.sandboxer.processes, 99);
+  for (const char* wrong :
+       {"SANDBOX_VHOST=a b", "SANDBOX_VHOST=*.a.b", "SANDBOX_CPU=x", "SANDBOX_MEMORY=512x",
+        "SANDBOX_MEMORY=1000", "SANDBOX_STORAGE=g", "SANDBOX_STORAGE=-1g", "DEFAULT_PIDS_LIMIT=0",
+        "DEFAULT_CAPABILITIES=SYS_ADMIN"})
+    EXPECT_FALSE(environment_error({wrong}).empty()) << wrong;
+}
+
+TEST(Settings, AVhostIsANameOrAnAddress) {
+  EXPECT_EQ(to_string(*parse_vhost("http://localhost:8080")), "http://localhost:8080");
+  EXPECT_EQ(to_string(*parse_vhost("https://a.example:443/")), "https://a.example");
+  EXPECT_EQ(authority_of(*parse_vhost("a.example:8443")), "a.example:8443");
+  EXPECT_EQ(to_string(*parse_vhost("")), "");
+  for (const auto* wrong : {"ftp://a.example", "a.example:0", "a.example:x", "http://", "a..b",
+                            "a.example/path", "1.2.3.4:99999", "user@a.example"})
+    EXPECT_FALSE(parse_vhost(wrong)) << wrong;
+  const auto read = parse_settings("server: {vhost: \"http://localhost:1\"}", "f");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(parse_settings(to_yaml(*read), "f")->server.vhost, read->server.vhost);
+}
+
 TEST(Settings, GrpcIsBesideTheUsualAddressOrWhereItIsToldTo) {
   Settings settings;
   ASSERT_TRUE(grpc_address(settings));
