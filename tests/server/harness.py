@@ -374,7 +374,8 @@ def write_results(name, result, ran):
         inner = f"<skipped message={quoteattr(skipped)}/>" if skipped is not None else ""
         lines.append(f'<testcase classname={quoteattr(suite)} name={quoteattr(case)}>{inner}</testcase>')
     lines.append("</testsuite>")
-    Path(folder, f"server_{name}.xml").write_text("\n".join(lines), encoding="utf-8")
+    place = Path(sys.argv[0]).resolve().parent.name
+    Path(folder, f"{place}_{name}.xml").write_text("\n".join(lines), encoding="utf-8")
 
 
 def flatten(suite):

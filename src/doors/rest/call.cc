@@ -191,9 +191,10 @@ Result<void> want_websocket(Call& call) {
 }
 
 std::string_view chosen_protocol(const Call& call) {
-  const auto offered = offered_protocols(call.request());
-  return std::ranges::find(offered, kSocketProtocol) != offered.end() ? kSocketProtocol
-                                                                      : std::string_view{};
+  const auto offered = doors::offered_protocols(call.request());
+  return std::ranges::find(offered, doors::kSocketProtocol) != offered.end()
+             ? doors::kSocketProtocol
+             : std::string_view{};
 }
 
 }  // namespace caisson::rest

@@ -8,6 +8,7 @@
 #include "doors/rest/errors.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/text.h"
+#include "doors/shared/identity.h"
 
 namespace caisson::rest {
 
@@ -99,6 +100,7 @@ struct Door::State {
   Result<void> admit(Call& call);
   Result<void> find(Call& call);
   Result<void> identify(Call& call);
+  Result<control::Caller> who(const http::Request& request);
   Result<void> check_query(Call& call) const;
   awaitable<void> refuse_with(Call& call, const Error& error);
   void record(const Call& call, TimePoint begun);
@@ -155,18 +157,22 @@ Result<void> Door::State::find(Call& call) {
                     " is not a method of this path: use " + allowed);
 }
 
+Result<control::Caller> Door::State::who(const http::Request& request) {
+  if (options.logins != nullptr) {
+    return TRY(doors::identify(request, services.access, *options.logins)).caller;
+  }
+  const std::string credential = TRY(doors::credential_of(request));
+  auto caller = TRY(services.access.authenticate(credential, request.peer.address));
+  caller.peer = request.peer.address;
+  caller.request_id = request.id;
+  return caller;
+}
+
 // The token, its scope, and whether the sandbox's id could be one.
 Result<void> Door::State::identify(Call& call) {
   const Route& route = *call.match.route;
   if (route.need == Need::None) return {};
-  auto credential = credential_of(call.request());
-  if (!credential) {
-    if (credential.error().code == Errc::Unauthenticated) {
-      call.exchange.set("WWW-Authenticate", R"(Bearer realm="caisson")");
-    }
-    return std::unexpected(credential.error());
-  }
-  auto caller = services.access.authenticate(*credential, call.request().peer.address);
+  auto caller = who(call.request());
   if (!caller) {
     if (caller.error().code == Errc::Unauthenticated) {
       call.exchange.set("WWW-Authenticate", R"(Bearer realm="caisson")");
@@ -175,8 +181,6 @@ Result<void> Door::State::identify(Call& call) {
     return std::unexpected(caller.error());
   }
   call.caller = std::move(*caller);
-  call.caller.peer = call.request().peer.address;
-  call.caller.request_id = call.request().id;
   if (auto good = may(call.caller, route.need); !good) {
     services.access.denied(
         call.caller, std::string(http::to_string(route.method)) + " " + std::string(route.pattern));

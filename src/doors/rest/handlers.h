@@ -13,6 +13,7 @@ awaitable<Result<void>> destroy_sandbox(Call& call);
 awaitable<Result<void>> set_limits(Call& call);
 awaitable<Result<void>> set_network(Call& call);
 awaitable<Result<void>> get_usage(Call& call);
+awaitable<Result<void>> list_usage(Call& call);
 awaitable<Result<void>> record_usage(Call& call);
 awaitable<Result<void>> pause_sandbox(Call& call);
 awaitable<Result<void>> resume_sandbox(Call& call);
@@ -89,7 +90,18 @@ awaitable<Result<void>> revoke_token(Call& call);
 awaitable<Result<void>> put_secret(Call& call);
 awaitable<Result<void>> list_secrets(Call& call);
 awaitable<Result<void>> remove_secret(Call& call);
+// users.cc
+awaitable<Result<void>> list_users(Call& call);
+awaitable<Result<void>> put_user(Call& call);
+awaitable<Result<void>> remove_user(Call& call);
+awaitable<Result<void>> import_listings(Call& call);
+// sharing.cc
+awaitable<Result<void>> set_visibility(Call& call);
+awaitable<Result<void>> set_labels(Call& call);
+awaitable<Result<void>> list_ports(Call& call);
+awaitable<Result<void>> create_preview(Call& call);
 // server.cc
+awaitable<Result<void>> get_server(Call& call);
 awaitable<Result<void>> get_health(Call& call);
 awaitable<Result<void>> get_readiness(Call& call);
 awaitable<Result<void>> get_metrics(Call& call);

@@ -7,12 +7,12 @@
 
 #include "doors/rest/byte_stream.h"
 #include "doors/rest/file_wishes.h"
-#include "doors/rest/guard.h"
 #include "doors/rest/handlers.h"
 #include "doors/rest/show.h"
 #include "doors/rest/sse.h"
 #include "doors/rest/states.h"
 #include "doors/rest/upload.h"
+#include "doors/shared/guard.h"
 
 namespace caisson::rest {
 

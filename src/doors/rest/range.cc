@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
-#include "doors/rest/guard.h"
 #include "doors/rest/text.h"
+#include "doors/shared/guard.h"
 
 namespace caisson::rest {
 namespace {
@@ -46,7 +46,7 @@ RangeChoice choose_range(std::string_view field, std::uint64_t size) {
 
 bool etag_listed(std::string_view list, std::string_view etag) {
   if (http::trim(list) == "*") return true;
-  for (auto item : list_items(list)) {
+  for (auto item : doors::list_items(list)) {
     if (item.starts_with("W/")) item.remove_prefix(2);
     if (!etag.empty() && item == etag) return true;
   }

@@ -7,16 +7,21 @@
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
+#include <boost/json/object.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "control/access.h"
 #include "control/fleet.h"
-#include "doors/rest/guard.h"
+#include "control/logins.h"
+#include "control/people.h"
+#include "doors/shared/guard.h"
 #include "http/http.h"
 #include "store/store.h"
 
@@ -46,7 +51,7 @@ class Log {
 };
 
 struct DoorOptions {
-  HostRules hosts;
+  doors::HostRules hosts;
   bool open = false;  // nobody needs a token; then only this machine is answered
   std::string version;
   std::function<std::string()> extra_metrics;  // more lines for /metrics
@@ -57,6 +62,25 @@ struct DoorOptions {
   std::size_t held_bytes_max = 256UL * 1024 * 1024;
   std::size_t held_per_tenant_max = 64UL * 1024 * 1024;
   milliseconds held_patience{10'000};  // for room
+
+  // What others know; without them their routes say Unsupported, and there is no login by cookie.
+  control::Logins* logins = nullptr;
+  control::People* people = nullptr;
+  std::string vhost;                  // under which previews are; shown
+  std::vector<std::string> profiles;  // names of them; shown
+  std::string default_image = "host";
+  // Addresses of a port of a sandbox: for whoever may look, and one that lets its reader in once.
+  struct Preview {
+    std::string url;
+    std::string invitation;
+  };
+  std::function<Result<Preview>(const control::Caller& caller, std::string_view sandbox,
+                                std::optional<std::uint16_t> port)>
+      preview;
+  // Sandboxes that another server had, as they stood in its list.
+  std::function<awaitable<Result<boost::json::object>>(const control::Caller& caller,
+                                                       boost::json::object body)>
+      import_listings;
 };
 
 class Door final : public http::Handler {

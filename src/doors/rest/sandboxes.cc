@@ -5,8 +5,15 @@
 #include "doors/rest/show.h"
 #include "doors/rest/states.h"
 #include "doors/rest/wishes.h"
+#include "doors/shared/guard.h"
 
 namespace caisson::rest {
+
+namespace {
+
+constexpr std::size_t kUsageIdsMax = 64;
+
+}  // namespace
 
 awaitable<Result<void>> create_sandbox(Call& call) {
   auto body = co_await read_json(call, Body::Optional);
@@ -54,6 +61,21 @@ awaitable<Result<void>> set_network(Call& call) {
 awaitable<Result<void>> get_usage(Call& call) {
   auto usage = co_await call.fleet().usage(call.caller, call.id());
   co_return co_await show(call, 200, std::move(usage));
+}
+
+// A list on somebody's screen asks for many, often.
+awaitable<Result<void>> list_usage(Call& call) {
+  const auto ids = doors::list_items(query_text(call, "ids").value_or(""));
+  if (ids.empty() || ids.size() > kUsageIdsMax)
+    co_return bad_field("ids", "ids: want 1 to 64 ids of sandboxes, separated by commas");
+  boost::json::object all;
+  for (const auto id : ids) {
+    const auto usage = co_await call.fleet().usage(call.caller, std::string(id));
+    if (usage) all[id] = to_json(*usage);
+  }
+  boost::json::object body;
+  body["usage"] = std::move(all);
+  co_return co_await answer(call, 200, body);
 }
 
 awaitable<Result<void>> record_usage(Call& call) {

@@ -1,14 +1,23 @@
 // The server about itself: health, metrics, and the contract as data and as a page.
 #include <fmt/format.h>
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 
 #include "doors/rest/document/document.h"
 #include "doors/rest/handlers.h"
+#include "doors/rest/text.h"
 
 namespace caisson::rest {
 
+namespace json = boost::json;
+
 namespace {
+
+constexpr std::pair<store::Scope, std::string_view> kScopes[] = {{store::Scope::Read, "read"},
+                                                                 {store::Scope::Use, "use"},
+                                                                 {store::Scope::Create, "create"},
+                                                                 {store::Scope::Admin, "admin"}};
 
 // Bytes of the program itself: anybody may ask for them, so nobody gets a copy of his own.
 awaitable<Result<void>> send_constant(Call& call, std::string_view type, std::string_view text) {
@@ -39,6 +48,32 @@ awaitable<Result<void>> get_readiness(Call& call) {
   std::string body = "{\"status\": \"ready\"}\n";
   co_await call.exchange.respond(200, "application/json", std::move(body));
   co_return Result<void>{};
+}
+
+// For a console that has just been opened: what is here, and who is asking.
+awaitable<Result<void>> get_server(Call& call) {
+  const DoorOptions& options = call.services.options;
+  json::array scopes;
+  for (const auto& [scope, name] : kScopes) {
+    if (call.caller.may(scope)) scopes.emplace_back(name);
+  }
+  std::optional<control::Person> person;
+  if (options.people != nullptr) person = options.people->find(call.caller.tenant);
+  json::array profiles;
+  for (const std::string& profile : options.profiles) profiles.emplace_back(profile);
+  json::object caller{{"tenant", call.caller.tenant},
+                      {"token", call.caller.actor},
+                      {"scopes", std::move(scopes)},
+                      {"name", person ? valid_utf8(person->name) : std::string()},
+                      {"email", person ? valid_utf8(person->email) : std::string()}};
+  const json::object body{{"version", options.version},
+                          {"vhost", options.vhost},
+                          {"open", options.open},
+                          {"profiles", std::move(profiles)},
+                          {"default_image", options.default_image},
+                          {"tiers", json::array{"native"}},
+                          {"caller", std::move(caller)}};
+  co_return co_await answer(call, 200, body);
 }
 
 awaitable<Result<void>> get_metrics(Call& call) {

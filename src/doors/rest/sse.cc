@@ -35,7 +35,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }  // namespace
 
 bool accepts_events(const Call& call) {
-  for (const auto item : list_items(call.request().field("Accept"))) {
+  for (const auto item : doors::list_items(call.request().field("Accept"))) {
     if (http::same_name(item.substr(0, item.find(';')), kEventStream)) return true;
   }
   return false;

@@ -84,6 +84,19 @@ json::array scope_names(std::uint8_t scopes) {
 
 double milliseconds_of(microseconds time) { return static_cast<double>(time.count()) / 1000.0; }
 
+json::object to_json(const control::BudgetWish& budget) {
+  return json::object{
+      {"max_tokens", budget.max_tokens ? json::value(*budget.max_tokens) : json::value(nullptr)},
+      {"max_cost_usd",
+       budget.max_cost_usd ? json::value(*budget.max_cost_usd) : json::value(nullptr)},
+      {"on_exceed", budget.stop.value_or(false) ? "stop" : "refuse"}};
+}
+
+bool is_public(const control::SandboxView& view) {
+  const auto label = view.labels.find(std::string(control::kPublicLabel));
+  return label != view.labels.end() && label->second == "true";
+}
+
 }  // namespace
 
 json::object to_json(const control::SandboxView& view) {
@@ -125,7 +138,10 @@ json::object to_json(const control::SandboxView& view) {
                       {"resource_limits", std::move(limits_json)},
                       {"user", view.uid},
                       {"workdir", valid_utf8(view.workdir)},
+                      {"hostname", valid_utf8(view.hostname)},
+                      {"budget", to_json(view.budget)},
                       {"labels", std::move(labels)},
+                      {"public", is_public(view)},
                       {"created_at", store::to_rfc3339(view.created)},
                       {"expires_at", time_or_null(view.expires)},
                       {"network", std::move(network)},

@@ -321,6 +321,9 @@ Result<control::TokenWish> token_wish(const json::object& body, const std::strin
   }
   wish.expires_seconds = fields.positive("expires_seconds", kSecondsMax);
   wish.max_sandboxes = fields.integer("max_sandboxes", 0, 1'000'000).value_or(0);
+  wish.taken_over =
+      fields.text("taken_over", {control::kTakenOverBytesMin, control::kCredentialBytesMax, false})
+          .value_or("");
   TRY(fields.finish());
   return wish;
 }
