@@ -1,0 +1,12 @@
+// The two modules of node that the tests use, so that no package of types is needed for them.
+declare module 'node:test' {
+  export function test(name: string, body: () => void | Promise<void>): void;
+}
+declare module 'node:assert/strict' {
+  const assert: {
+    equal(actual: unknown, expected: unknown, message?: string): void;
+    deepEqual(actual: unknown, expected: unknown, message?: string): void;
+    ok(value: unknown, message?: string): void;
+  };
+  export default assert;
+}
