@@ -37,6 +37,7 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int audit_command(std::span<char*> args);
 [[nodiscard]] int egress_command(std::span<char*> args);
 [[nodiscard]] int token_command(std::span<char*> args);
+[[nodiscard]] int user_command(std::span<char*> args);
 [[nodiscard]] int secret_command(std::span<char*> args);
 [[nodiscard]] int config_command(std::span<char*> args);
 

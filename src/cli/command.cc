@@ -6,6 +6,7 @@
 #include <exception>
 #include <string_view>
 
+#include "cli/caddy_config.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/doctor.h"
@@ -47,8 +48,10 @@ constexpr Command kCommands[] = {
     {"audit", "the record of what was done: tail, verify, export", audit_command},
     {"egress", "what left sandboxes: log; what a rule would let out: test", egress_command},
     {"token", "who may call the server: create, list, revoke", token_command},
+    {"user", "who the tenants are: list, show, add, rename, remove, import", user_command},
     {"secret", "what rules put into requests: set, list, rm", secret_command},
     {"config", "check the configuration of a server", config_command},
+    {"caddy-config", "print a Caddyfile for a server with previews", caddy_config_command},
     {"completion", "print a completion script for bash, zsh or fish", completion_command},
     {"launcher", "", launcher_command},
 };

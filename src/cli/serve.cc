@@ -123,6 +123,7 @@ std::vector<std::string> server_arguments(const ServeOptions& options, const Han
   for (const int fd : hand_over.listeners) add("--listen-fd", std::to_string(fd));
   if (flags.config) add("--config", *flags.config);
   for (const int fd : hand_over.grpc) add("--grpc-listen-fd", std::to_string(fd));
+  if (flags.settings.vhost) add("--vhost", *flags.settings.vhost);
   if (flags.drain_seconds) add("--drain", fmt::format("{}", *flags.drain_seconds));
   if (flags.settings.log_level) add("--log-level", *flags.settings.log_level);
   if (flags.settings.log_format) add("--log-format", *flags.settings.log_format);
@@ -280,6 +281,9 @@ void add_options(CLI::App& app, ServeFlags& flags) {
                  "where to listen: ADDR:PORT or unix:PATH; may be repeated (127.0.0.1:8080)")
       ->type_name("ADDRESS")
       ->take_all();
+  app.add_option("--vhost", flags.settings.vhost,
+                 "sandboxes are web sites below this name: NAME, or http://localhost:8080")
+      ->type_name("NAME");
   app.add_option("--grpc-listen", flags.settings.grpc_listen,
                  "where to listen for gRPC and gRPC-Web, or 'off' (127.0.0.1:50051, beside the "
                  "usual --listen)")
