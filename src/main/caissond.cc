@@ -9,6 +9,7 @@
 
 #include "control/idle_launcher.h"
 #include "main/egress_process.h"
+#include "main/import_sandboxer.h"
 #include "main/server_life.h"
 #include "main/server_options.h"
 #include "sys/process.h"
@@ -19,6 +20,9 @@ int main(int argc, char** argv) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   // The way out of a single run, and nothing else of the server.
   if (argc == 2 && std::string_view(argv[1]) == "egress") return caisson::server::egress_process();
+  // For `caisson user import`: what an old database holds, and nothing else of the server.
+  if (argc == 3 && std::string_view(argv[1]) == "read-sandboxer")
+    return caisson::server::read_sandboxer(argv[2]);
   caisson::server::ServerFlags flags;
   if (const auto done =
           caisson::server::parse_flags(std::span(argv, static_cast<std::size_t>(argc)), flags))

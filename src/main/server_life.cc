@@ -24,7 +24,7 @@
 #include "doors/rest/rest.h"
 #include "http/server.h"
 #include "http/tls_front.h"
-#include "main/front_door.h"
+#include "main/doors.h"
 #include "main/server_log.h"
 #include "sys/file.h"
 
@@ -101,15 +101,15 @@ class ServerLife {
     fleet_ = std::move(*fleet);
     if (auto opened = open_host_port(); !opened) co_return opened;
     if (auto made = co_await first_token(); !made) co_return made;
-    rest::DoorOptions options;
-    options.hosts = host_rules(settings_, bound_);
-    options.open = settings_.auth.open;
-    options.version = CAISSON_VERSION;
-    options.extra_metrics = [this] { return http_metrics() + (grpc_ ? grpc_->metrics() : ""); };
-    door_ = std::make_unique<rest::Door>(*fleet_, *access_, *store_, log_, std::move(options));
-    if (auto opened = open_daiv(); !opened) co_return opened;
-    front_ = std::make_unique<FrontDoor>(*door_, *daiv_);
-    http_ = http::Server::make(io_.get_executor(), *front_, http::Limits{}, rest::error_body);
+    auto doors = Doors::make({io_.get_executor(), settings_, *fleet_, *access_, *store_, log_,
+                              host_rules(settings_, bound_),
+                              [this] { return http_metrics() + (grpc_ ? grpc_->metrics() : ""); }});
+    if (!doors) co_return std::unexpected(doors.error());
+    doors_ = std::move(*doors);
+    if (auto opened = co_await doors_->open(); !opened) co_return opened;
+    asio::co_spawn(io_, doors_->sweep(), asio::detached);
+    http_ =
+        http::Server::make(io_.get_executor(), doors_->front(), http::Limits{}, rest::error_body);
     for (const int socket : flags_.listeners) {
       if (auto listening = http_->listen(UniqueFd(socket)); !listening) co_return listening;
     }
@@ -169,38 +169,6 @@ class ServerLife {
     }
   }
 
-  Result<void> open_daiv() {
-    daiv::DaivOptions options = TRY(daiv_options(settings_));
-    options.on_request = [this](const daiv::RequestLine& line) {
-      log_.request({.request_id = line.request_id,
-                    .method = line.method,
-                    .path = line.path,
-                    .route = "daiv",
-                    .status = line.status,
-                    .took = line.took,
-                    .peer = line.peer,
-                    .actor = line.actor,
-                    .tenant = line.tenant});
-    };
-    options.on_failure = [this](std::string_view request_id, const Error& error) {
-      log_.failed(request_id, error);
-    };
-    const bool reaper = options.reaper;
-    const seconds interval = options.reaper_interval;
-    daiv_ = std::make_unique<daiv::Door>(*fleet_, *access_, std::move(options));
-    if (reaper) asio::co_spawn(io_, sweep_daiv(interval), asio::detached);
-    return {};
-  }
-
-  asio::awaitable<void> sweep_daiv(seconds interval) {
-    boost::system::error_code cancelled;
-    while (!cancelled && !ending_) {
-      co_await daiv_->sweep();
-      reaper_.expires_after(interval);
-      co_await reaper_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-    }
-  }
-
   // A host that lets us lock no memory has no secrets, and whatever names one is refused; the rest
   // of the server needs none, unless the settings say otherwise.
   Result<void> open_vault() {
@@ -237,6 +205,9 @@ class ServerLife {
                "try:\n\n  curl -s -X POST {}/api/v1/sandboxes -H 'Authorization: Bearer {}' \\\n"
                "    -H 'Content-Type: application/json' -d '{{}}'\n\n",
                curl_target(bound_.front()), made->secret);
+    if (bound_.front().family != policy::ListenAddress::Family::Unix)
+      fmt::print(stderr, "or open {}/ in a browser, and log in with the token\n\n",
+                 url_of(bound_.front()));
     co_return Result<void>();
   }
 
@@ -255,6 +226,8 @@ class ServerLife {
     for (const policy::ListenAddress& address : bound_) line += " " + url_of(address);
     fmt::print("{}\n", line);
     if (!grpc_url_.empty()) fmt::print("gRPC on {}\n", grpc_url_);
+    if (!settings_.server.vhost.name.empty())
+      fmt::print("previews below {}\n", policy::to_string(settings_.server.vhost));
     std::fflush(stdout);
     log_.say(LogLevel::Info, line);
     if (!grpc_url_.empty()) log_.say(LogLevel::Info, "gRPC on " + grpc_url_);
@@ -346,9 +319,7 @@ class ServerLife {
       return;
     }
     notify("STOPPING=1");
-    door_->close();
-    daiv_->close();
-    reaper_.cancel();
+    doors_->close();
     http_->stop([this] { answered_ = true; });
     if (grpc_http_) {
       grpc_->close();
@@ -400,14 +371,11 @@ class ServerLife {
   std::unique_ptr<control::Access> access_;
   std::shared_ptr<control::Vault> vault_;
   std::unique_ptr<control::RunningFleet> fleet_;
-  std::unique_ptr<rest::Door> door_;
-  std::unique_ptr<daiv::Door> daiv_;
-  std::unique_ptr<FrontDoor> front_;
+  std::unique_ptr<Doors> doors_;
   std::unique_ptr<grpc::Door> grpc_;
   std::unique_ptr<http::Server> http_;
   std::unique_ptr<http::Server> grpc_http_;
   asio::signal_set signals_{io_, SIGTERM, SIGINT, SIGHUP};
-  asio::steady_timer reaper_{io_};
   asio::steady_timer grpc_sweeper_{io_};
   std::string grpc_url_;
   bool ending_ = false;

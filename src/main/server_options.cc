@@ -68,6 +68,7 @@ std::optional<int> parse_flags(std::span<char*> args, ServerFlags& flags) {
   app.add_option("--listen-fd", flags.listeners)->required()->take_all();
   app.add_option("--config", flags.config);
   app.add_option("--grpc-listen-fd", flags.grpc_listeners)->take_all();
+  app.add_option("--vhost", flags.settings.vhost);
   app.add_option("--drain", flags.drain_seconds);
   app.add_option("--log-level", flags.settings.log_level);
   app.add_option("--log-format", flags.settings.log_format);
@@ -193,6 +194,47 @@ grpc::GrpcOptions grpc_options(const policy::Settings& settings) {
   return options;
 }
 
+sandboxer::SandboxerOptions sandboxer_options(const policy::Settings& settings) {
+  const policy::SandboxerSettings& said = settings.sandboxer;
+  sandboxer::SandboxerOptions options;
+  options.open = settings.auth.open;
+  options.vhost = settings.server.vhost.name;
+  options.scheme = settings.server.vhost.scheme;
+  options.port = settings.server.vhost.port;
+  options.cpu = said.cpu;
+  options.memory_bytes = static_cast<std::uint64_t>(said.memory_mb) * kMegabyte;
+  options.disk_bytes = static_cast<std::uint64_t>(said.disk_mb) * kMegabyte;
+  options.processes = static_cast<std::uint32_t>(said.processes);
+  // Never more than the operator gives anybody.
+  const policy::LimitsMaxSettings& most = settings.sandbox.limits_max;
+  if (most.cpu > 0) options.cpu = std::min(options.cpu, most.cpu);
+  if (most.memory_mb > 0)
+    options.memory_bytes =
+        std::min(options.memory_bytes, static_cast<std::uint64_t>(most.memory_mb) * kMegabyte);
+  if (most.disk_mb > 0)
+    options.disk_bytes =
+        std::min(options.disk_bytes, static_cast<std::uint64_t>(most.disk_mb) * kMegabyte);
+  if (most.processes > 0)
+    options.processes = std::min(options.processes, static_cast<std::uint32_t>(most.processes));
+  options.life_seconds = most.timeout_seconds;
+  if (!said.profile.empty()) options.profile = said.profile;
+  options.wait_for_port = milliseconds(said.port_wait_ms);
+  options.rows_max = static_cast<std::size_t>(said.listings_max);
+  return options;
+}
+
+preview::PreviewOptions preview_options(const policy::Settings& settings) {
+  preview::PreviewOptions options;
+  options.vhost = settings.server.vhost.name;
+  options.scheme = settings.server.vhost.scheme;
+  options.port = settings.server.vhost.port;
+  return options;
+}
+
+console::ConsoleOptions console_options(const policy::Settings& settings) {
+  return {settings.server.vhost.name, settings.server.vhost.scheme, settings.server.vhost.port};
+}
+
 Result<control::VaultPaths> vault_paths(const policy::Settings& settings) {
   const std::string own = settings.server.state_dir + "/server";
   const auto or_own = [&own](const std::string& said, const char* name) {
@@ -222,9 +264,9 @@ store::StoreOptions store_options(const policy::Settings& settings) {
   return options;
 }
 
-rest::HostRules host_rules(const policy::Settings& settings,
-                           const std::vector<policy::ListenAddress>& bound) {
-  rest::HostRules rules;
+doors::HostRules host_rules(const policy::Settings& settings,
+                            const std::vector<policy::ListenAddress>& bound) {
+  doors::HostRules rules;
   rules.names = {"localhost", "127.0.0.1", "[::1]"};
   for (const policy::ListenAddress& address : bound) {
     if (address.family == policy::ListenAddress::Family::Unix) continue;
@@ -235,6 +277,8 @@ rest::HostRules host_rules(const policy::Settings& settings,
   }
   rules.names.insert(rules.names.end(), settings.server.hosts.begin(), settings.server.hosts.end());
   rules.origins = settings.server.origins;
+  if (!settings.server.vhost.name.empty())
+    rules.names.push_back(policy::authority_of(settings.server.vhost));
   return rules;
 }
 

@@ -11,9 +11,12 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/open_fleet.h"
+#include "doors/console/console.h"
 #include "doors/daiv/daiv.h"
 #include "doors/grpc/grpc.h"
-#include "doors/rest/guard.h"
+#include "doors/preview/preview.h"
+#include "doors/sandboxer/sandboxer.h"
+#include "doors/shared/guard.h"
 #include "policy/settings/settings.h"
 #include "store/store.h"
 
@@ -44,10 +47,13 @@ struct ServerFlags {
 // The door for clients of daiv-sandbox; its key comes from the environment or from its file.
 [[nodiscard]] Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings);
 [[nodiscard]] grpc::GrpcOptions grpc_options(const policy::Settings& settings);
+[[nodiscard]] sandboxer::SandboxerOptions sandboxer_options(const policy::Settings& settings);
+[[nodiscard]] preview::PreviewOptions preview_options(const policy::Settings& settings);
+[[nodiscard]] console::ConsoleOptions console_options(const policy::Settings& settings);
 [[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);
 // `bound` are the addresses of the listeners, as they are.
-[[nodiscard]] rest::HostRules host_rules(const policy::Settings& settings,
-                                         const std::vector<policy::ListenAddress>& bound);
+[[nodiscard]] doors::HostRules host_rules(const policy::Settings& settings,
+                                          const std::vector<policy::ListenAddress>& bound);
 // Where a listening socket listens; port 0 has become a number.
 [[nodiscard]] Result<policy::ListenAddress> bound_address(int socket);
 // "http://127.0.0.1:8080", "unix:/run/api.sock".

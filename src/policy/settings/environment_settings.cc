@@ -209,8 +209,8 @@ Result<void> apply_sandboxer(Settings& settings, std::span<const std::string> en
   const auto capabilities = find_variable(environ, "DEFAULT_CAPABILITIES");
   if (capabilities && !capabilities->empty())
     return bad_field("DEFAULT_CAPABILITIES",
-                     "DEFAULT_CAPABILITIES: a sandbox has a fixed, shorter list of capabilities in "
-                     "a user namespace of its own; unset it");
+                     "DEFAULT_CAPABILITIES: programs of a sandbox have no capabilities, in a user "
+                     "namespace of its own; unset it");
   for (const SandboxerVariable& variable : sandboxer_variables()) {
     const auto value = find_variable(environ, variable.name);
     if (!value || value->empty()) continue;
