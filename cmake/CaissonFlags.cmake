@@ -1,8 +1,11 @@
 # A second build of the same file costs nothing where ccache is installed.
 find_program(CAISSON_CCACHE ccache)
 if(CAISSON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CAISSON_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CAISSON_CCACHE})
+  # With precompiled headers it must not mind when these were made; what is in them it compares all the same.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+    ${CAISSON_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # One set of flags for all rooms, as an interface target.

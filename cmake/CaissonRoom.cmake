@@ -3,6 +3,22 @@
 # What `./dev sanitize` builds: the programs that need no privileges, and no more.
 add_custom_target(caisson_unit_tests)
 
+# Rooms whose files spend half of their compilation reading the same headers (precompiled.h).
+set(CAISSON_PRECOMPILED_ROOMS http image egress_gate engine control doors_shared doors_proxy doors_preview doors_console
+  doors_daiv doors_grpc doors_sandboxer doors_rest)
+
+# caisson_precompile(NAME TARGET [HEADER…]): where the configuration wants it and the room is one of them.
+function(caisson_precompile name target)
+  if(NOT CAISSON_PCH OR NOT name IN_LIST CAISSON_PRECOMPILED_ROOMS)
+    return()
+  endif()
+  set(headers ${PROJECT_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
+  if(name MATCHES "^doors_(proxy|preview|daiv|grpc|sandboxer|rest)$")
+    list(APPEND headers ${PROJECT_SOURCE_DIR}/src/control/fleet.h ${PROJECT_SOURCE_DIR}/src/http/http.h)
+  endif()
+  target_precompile_headers(${target} PRIVATE ${headers})
+endfunction()
+
 function(caisson_room name)
   cmake_parse_arguments(ROOM "" "" "DEPS;EXCLUDE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -16,6 +32,7 @@ function(caisson_room name)
   if(sources)
     add_library(caisson_${name} STATIC ${sources})
     target_link_libraries(caisson_${name} PUBLIC caisson_flags ${ROOM_DEPS})
+    caisson_precompile(${name} caisson_${name})
   else()
     add_library(caisson_${name} INTERFACE)
     target_link_libraries(caisson_${name} INTERFACE caisson_flags ${ROOM_DEPS})
@@ -23,6 +40,7 @@ function(caisson_room name)
   if(tests)
     add_executable(caisson_${name}_test ${tests})
     target_link_libraries(caisson_${name}_test PRIVATE caisson_${name} GTest::gtest_main)
+    caisson_precompile(${name} caisson_${name}_test <gtest/gtest.h>)
     set_target_properties(caisson_${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     add_test(NAME unit.${name} COMMAND caisson_${name}_test)
     add_dependencies(caisson_unit_tests caisson_${name}_test)
