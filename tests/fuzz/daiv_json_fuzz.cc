@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-#include "doors/daiv/json_input.h"
+#include "doors/shared/json_input.h"
 
 namespace {
 
-using namespace caisson::daiv;
+using namespace caisson::doors;
 
 constexpr JsonLimits kLimits{4096, 4096, true};
 
