@@ -1,5 +1,6 @@
-// What most files of the rooms with coroutines read before a line of their own: parsed once per room. Every file still
-// includes what it uses; the configurations for sanitizers and clang-tidy do without this one, and would notice.
+// What most files of the rooms with coroutines read before a line of their own: parsed once per
+// room. Every file still includes what it uses; the configurations for sanitizers and clang-tidy do
+// without this one, and would notice.
 #pragma once
 
 #include <fmt/format.h>

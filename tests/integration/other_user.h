@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -171,8 +172,9 @@ inline std::vector<UniqueFd> find_processes(
 inline std::vector<UniqueFd> processes_with(const std::string& word) {
   return find_processes([&](const std::filesystem::path& process) {
     std::ifstream file(process / "cmdline", std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return text.find(word) != std::string::npos;
+    std::ostringstream text;
+    text << file.rdbuf();  // a process that ends meanwhile is a short text, no exception
+    return text.str().find(word) != std::string::npos;
   });
 }
 

@@ -7,6 +7,7 @@ from harness import main, wait_for
 from websocket import Refused, WebSocket
 
 BINARY, TEXT = 2, 1
+LOOKED_BACK = 1 << 17  # more than a message, and what may stand before it
 
 
 class Terminal(SandboxerCase):
@@ -23,12 +24,12 @@ class Terminal(SandboxerCase):
     @staticmethod
     def read_until(socket, text):
         """Everything up to and with a text."""
-        seen = b""
-        while text not in seen:
+        seen = bytearray()
+        while seen.find(text, max(0, len(seen) - LOOKED_BACK)) < 0:
             opcode, _, payload = socket.read_frame()
             assert opcode == BINARY, (opcode, payload)
             seen += payload
-        return seen
+        return bytes(seen)
 
     def shell(self):
         return self.make(interactive=True, args=["sh"])
@@ -106,9 +107,10 @@ class Terminal(SandboxerCase):
         self.read_until(socket, b"typed\r\ntyped\r\n")
         socket.frame(BINARY, b"\x04")
         self.read_until(socket, b"left-1")
-        socket.frame(BINARY, b"echo asleep-$((1)); sleep 1000\n")
-        self.read_until(socket, b"asleep-1\r\n")
+        socket.frame(BINARY, b"sleep 1000\n")
+        wait_for(lambda: "sleep 1000" in self.run_one(box, "ps | grep '[s]leep 1000'")[0], "a program in the terminal")
         socket.frame(BINARY, b"\x03")
+        self.read_until(socket, b"^C")
         socket.frame(BINARY, b"echo free-$((1))\n")
         self.read_until(socket, b"free-1\r\n")
 

@@ -16,7 +16,7 @@ namespace caisson::sandboxer {
 
 // What waits for somebody who looks on; who then reads nothing for so long is dropped.
 inline constexpr std::size_t kViewerBytesMax = 1024UL * 1024;
-inline constexpr milliseconds kViewerPatience{2'000};
+inline constexpr milliseconds kViewerPatience{5'000};
 inline constexpr std::size_t kViewersMax = 64;  // of one terminal
 
 class MainProcess {

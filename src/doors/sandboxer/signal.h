@@ -49,6 +49,8 @@ inline awaitable<void> pause_for(milliseconds time) {
 // Texts for one reader. Who does not read in time loses them all, and is told.
 class Mailbox {
  public:
+  static constexpr std::size_t kTakenBytes = 32UL * 1024;
+
   Mailbox(const boost::asio::any_io_executor& executor, std::size_t bytes_max)
       : signal_(executor), bytes_max_(bytes_max) {}
 
@@ -83,7 +85,8 @@ class Mailbox {
     put(text);
   }
 
-  // What has come, as one text; nothing at the end.
+  // What has come, as one text of about kTakenBytes; nothing at the end. It is not more, so that a
+  // slow reader is seen to read.
   awaitable<std::optional<std::string>> next() {
     while (texts_.empty()) {
       if (closed_ || lost_) co_return std::nullopt;
@@ -91,8 +94,8 @@ class Mailbox {
     }
     std::string all = std::move(texts_.front());
     texts_.pop_front();
-    for (; !texts_.empty(); texts_.pop_front()) all += texts_.front();
-    bytes_ = 0;
+    for (; !texts_.empty() && all.size() < kTakenBytes; texts_.pop_front()) all += texts_.front();
+    bytes_ -= all.size();
     ++taken_;
     signal_.wake();
     co_return all;
