@@ -22,7 +22,7 @@ namespace {
 
 struct Words {  // as they were typed
   std::string profile, name, image, memory, disk, cpus, pids, cpu_seconds, timeout, idle, workdir,
-      tools, user, snapshot, storage, checkpoint;
+      tools, user, root_capabilities, snapshot, storage, checkpoint;
   std::vector<std::string> env, labels, files, volumes;
   bool writable_root = false;
   bool persistent = false;
@@ -157,6 +157,8 @@ Result<boost::json::object> body_of(const Words& words, bool tools_given) {
   if (!words.workdir.empty()) body["workdir"] = words.workdir;
   if (!words.user.empty())
     body["user"] = TRY(number_of<std::uint32_t>("--user", words.user, "a user id"));
+  if (!words.root_capabilities.empty())
+    body["root_capabilities"] = words.root_capabilities == "yes";
   if (tools_given) body["tools"] = list_of(words.tools);
   if (words.writable_root) body["filesystem"] = boost::json::object{{"root", "writable"}};
   boost::json::object limits = TRY(limits_of(words));
@@ -201,6 +203,8 @@ void declare(CommandLine& line, Words& words) {
   line.texts("--file", words.files, "PATH=LOCALFILE", "put a text file into it first; repeat it");
   line.text("--workdir", words.workdir, "PATH", "working folder inside");
   line.text("--user", words.user, "UID", "user id inside (default 65534)");
+  line.choice("--root-capabilities", words.root_capabilities, {"yes", "no"},
+              "may user 0 act for the others inside (default: the root of an image may)");
   line.flag("--writable-root", words.writable_root, "let it change all of its root, privately");
 }
 

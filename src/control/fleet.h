@@ -92,6 +92,8 @@ struct CreateWish {
   std::optional<std::string> workdir;  // inside; the workspace otherwise
   std::optional<std::uint32_t> uid;    // 65534 otherwise
   std::optional<std::uint32_t> gid;    // the uid's number otherwise
+  // Of user 0: power over the other users inside. Otherwise the root of an image has it.
+  std::optional<bool> root_capabilities;
   std::vector<std::string> folders;    // made, and the user's own, also where the root is not
   std::vector<engine::Alias> aliases;  // second places of these
   std::optional<std::string> hostname;
@@ -114,6 +116,7 @@ struct SandboxView {
   engine::Limits limits;
   engine::RootMode root = engine::RootMode::ReadOnly;
   std::uint32_t uid = 65534;
+  bool root_capabilities = false;
   std::string workdir;
   std::string hostname;
   BudgetWish budget;  // its limits; what of it is used is in the usage
@@ -130,6 +133,8 @@ struct SandboxView {
   std::vector<VolumeUse> volumes;
   std::string end_reason;
 };
+// Everybody may look at its ports: the one answer for every door.
+[[nodiscard]] bool is_public(const SandboxView& view);
 
 // ------------------------------------------------------------------------------------ commands
 

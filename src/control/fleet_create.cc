@@ -162,6 +162,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.root = request.root;
   kept.uid = request.uid;
   kept.gid = request.gid;
+  kept.root_capabilities = request.root_capabilities;
   kept.network = std::move(plan.spec.egress);
   kept.models = plan.models;
   kept.token = plan.token;

@@ -69,6 +69,7 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   request.root = kept.root;
   request.uid = kept.uid;
   request.gid = kept.gid;
+  request.root_capabilities = kept.root_capabilities;
   request.hostname = kept.hostname;
   request.writable = kept.folders;
   request.aliases = kept.aliases;
@@ -136,6 +137,7 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
                                                     ForkWish wish) {
   SandboxPlan plan = plan_again(*parent);
   plan.name = std::move(wish.name);
+  plan.labels.erase(std::string(kPublicLabel));  // nobody has shown this one to everybody
   for (auto& [name, value] : wish.labels) plan.labels[name] = std::move(value);
   plan.payer = parent->id;
   plan.base.stack = point.stack;

@@ -63,6 +63,7 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.limits = sandbox.limits;
   out.root = sandbox.kept.root;
   out.uid = sandbox.kept.uid;
+  out.root_capabilities = sandbox.kept.root_capabilities;
   out.workdir = sandbox.kept.workdir;
   out.hostname = sandbox.kept.hostname;
   const KeptBudget& budget = sandbox.kept.budget;

@@ -94,6 +94,7 @@ engine::Limits read_limits(Members members) {
 // Only what is not as in every sandbox of the first version: its records are read, too.
 void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.gid != spec.uid) out["gid"] = spec.gid;
+  if (spec.root_capabilities) out["root_capabilities"] = true;
   if (spec.hostname != "caisson") out["hostname"] = spec.hostname;
   if (!spec.folders.empty()) out["folders"] = array_of(spec.folders);
   json::object aliases;
@@ -118,6 +119,7 @@ void add_files(const KeptSpec& spec, json::object& out) {
 Result<void> read_files(const json::object& object, KeptSpec& spec) {
   Members members(object);
   spec.gid = object.contains("gid") ? static_cast<std::uint32_t>(members.count("gid")) : spec.uid;
+  spec.root_capabilities = members.flag("root_capabilities");
   if (object.contains("hostname")) spec.hostname = members.text("hostname");
   spec.folders = members.maybe_texts("folders");
   if (object.contains("aliases")) {

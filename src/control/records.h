@@ -57,6 +57,7 @@ struct KeptSpec {
   std::vector<KeptToken> proxy_tokens{};  // with proxy.words
   // --- file state
   std::uint32_t gid = kUidDefault;
+  bool root_capabilities = false;
   std::string hostname = "caisson";
   std::vector<std::string> folders{};
   std::vector<engine::Alias> aliases{};

@@ -114,6 +114,14 @@ Result<void> choose_user(const CreateWish& wish, const CreateWish& profile, cons
   request.gid = wish.gid.value_or(!said && base.defaults ? base.defaults->gid : uid);
   if (request.gid >= engine::kInitId)
     return bad_field("gid", fmt::format("gid is {}: want 0 to 65534", request.gid));
+  const auto capabilities =
+      wish.root_capabilities ? wish.root_capabilities : profile.root_capabilities;
+  if (capabilities.value_or(false) && uid != 0)
+    return bad_field("root_capabilities",
+                     fmt::format("root_capabilities is true: only user 0 can have them, and the "
+                                 "user is {}; leave it out, or say user: 0",
+                                 uid));
+  request.root_capabilities = capabilities.value_or(uid == 0 && base.defaults.has_value());
   return {};
 }
 
@@ -270,6 +278,8 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   plan.spec.declared.memory = wish.limits.memory_bytes || profile->limits.memory_bytes;
   plan.spec.declared.cpu = wish.limits.cpu || profile->limits.cpu;
   plan.spec.declared.cpu_time = wish.limits.cpu_seconds || profile->limits.cpu_seconds;
+  plan.spec.declared.root_capabilities =
+      wish.root_capabilities.value_or(profile->root_capabilities.value_or(false));
   TRY(choose_workdir(wish, *profile, base, plan));
   plan.environment = base_environment(request, plan.workdir);
   add_image_environment(base, plan);

@@ -74,6 +74,26 @@ TEST(SandboxSpec, TheServersImageIsForWhoNamesNone) {
   EXPECT_EQ(image_of(wish([](auto& w) { w.profile = "none"; }), options).error().field, "profile");
 }
 
+TEST(SandboxSpec, TheRootOfAnImageHasItsCapabilities) {
+  SandboxBase base;
+  base.image = "redis";
+  base.stack = {{"sha256-a"}, false};
+  base.defaults = ImageDefaults{};
+  const FleetOptions options;
+  const auto capable = [&](const CreateWish& wanted, const SandboxBase& on) {
+    const auto plan = plan_sandbox(wanted, options, Trust::Caller, on);
+    EXPECT_TRUE(plan) << plan.error().message;
+    return plan && plan->spec.request.root_capabilities;
+  };
+  const auto root = [](auto& w) { w.uid = 0; };
+  EXPECT_TRUE(capable(wish(root), base));
+  EXPECT_FALSE(capable(wish([](auto& w) { w.uid = 7; }), base));
+  EXPECT_FALSE(capable(wish(root), {}));
+  EXPECT_FALSE(capable(wish([](auto& w) { w.uid = 0, w.root_capabilities = false; }), base));
+  EXPECT_TRUE(capable(wish([](auto& w) { w.uid = 0, w.root_capabilities = true; }), {}));
+  EXPECT_EQ(refusal(wish([](auto& w) { w.root_capabilities = true; })), bad("root_capabilities"));
+}
+
 TEST(SandboxSpec, AnImagesDefaultsLieBelowWhatIsSaid) {
   SandboxBase base;
   base.image = "python";
@@ -229,8 +249,7 @@ TEST(SandboxSpec, DefaultsAreSafe) {
   EXPECT_EQ(plan->spec.request.workspace, engine::WorkspaceMode::Writable);
   EXPECT_TRUE(plan->spec.request.id.empty());
   EXPECT_EQ(plan->workdir, "/workspace");
-  EXPECT_EQ(plan->tools, (std::vector<std::string>{"shell_exec", "file_read", "file_write",
-                                                   "file_list", "http_request"}));
+  EXPECT_EQ(plan->tools, all_tools());
   EXPECT_TRUE(plan->spec.egress.empty());
   EXPECT_FALSE(plan->spec.declared.memory);
 }

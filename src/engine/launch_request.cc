@@ -195,6 +195,11 @@ Result<void> check(const LaunchRequest& request) {
     return failure(Errc::Exhausted, "writable: more than 64 paths");
   for (const Folder& folder : request.folders) TRY(check_mount_place(folder.at, "folder"));
   for (const std::string& path : request.writable) TRY(check_mount_place(path, "writable"));
+  if (request.root_capabilities &&
+      std::ranges::count(request.folders, FolderMode::Writable, &Folder::mode) != 0) {
+    return failure(Errc::InvalidArgument,
+                   "root_capabilities: not beside a folder of the host that can be written");
+  }
   if (request.uid >= kInitId || request.gid >= kInitId) {
     return failure(Errc::InvalidArgument, "user: ids inside go from 0 to 65534, got " +
                                               std::to_string(request.uid) + ":" +

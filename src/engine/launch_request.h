@@ -22,7 +22,7 @@ inline constexpr std::size_t kLayersMax = 128;       // of one root or view
 inline constexpr std::size_t kStoreMountsMax = 160;  // of one launch
 inline constexpr std::size_t kStoreNameMax = 80;
 inline constexpr std::uint32_t kIdsPerSlot = 65536;
-inline constexpr std::uint32_t kInitId = 65535;  // init's own id inside: no tenant may have it
+using seccomp::kInitId;
 
 // Where programs inside look for the authorities that they trust.
 inline constexpr std::string_view kTrustFile = "/etc/ssl/certs/ca-certificates.crt";
@@ -131,6 +131,10 @@ struct LaunchRequest {
   Limits limits;
   std::uint32_t uid = 1000;  // of the tenant: owner of /workspace and of the folders inside
   std::uint32_t gid = 1000;
+  // A tenant with id 0 may act for the other ids of the sandbox, as the programs of an image expect
+  // of root: own and read their files, become them, signal them. Over init and the host it has
+  // none.
+  bool root_capabilities = false;
   seccomp::Profile profile = seccomp::Profile::Default;
   bool gate = false;  // open the sockets of a way out inside, and hand them to whoever asked
   std::vector<std::uint16_t> gate_ports;  // for kernels that cannot steer: see engine/gate.h

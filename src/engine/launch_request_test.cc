@@ -148,6 +148,15 @@ TEST(CheckLaunchRequest, InitsIdAndEverythingAboveIsNoTenants) {
   }
 }
 
+TEST(CheckLaunchRequest, RootWithCapabilitiesHasNoFolderOfTheHost) {
+  const Error error = refused([](LaunchRequest& request) {
+    request.root_capabilities = true;
+    request.folders = {{"/a", FolderMode::ReadOnly}, {"/b", FolderMode::Writable}};
+  });
+  EXPECT_EQ(error.code, Errc::InvalidArgument);
+  EXPECT_TRUE(error.message.starts_with("root_capabilities: ")) << error.message;
+}
+
 TEST(CheckLaunchRequest, ListsHaveAnEnd) {
   EXPECT_EQ(refused([](LaunchRequest& request) {
               request.folders.assign(kFoldersMax + 1, {"/f", FolderMode::ReadOnly});

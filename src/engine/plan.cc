@@ -65,6 +65,7 @@ class Planner {
     TRY(limit_cpu_time());
     limit_disk();
     choose_ids();
+    TRY(choose_root());
     TRY(choose_network());
     say("seccomp",
         "filter " + seccomp::fingerprint(seccomp::compile(plan_.request.profile)) +
@@ -207,6 +208,26 @@ class Planner {
       plan_.notes.emplace_back(
           "rootless without sub-ids (see /etc/subuid): init and the guest run under your own id");
     }
+  }
+
+  // Without a slot of ids there is nobody over whom root could have power but the caller himself.
+  Result<void> choose_root() {
+    bool& wanted = plan_.request.root_capabilities;
+    if (!wanted) return {};
+    if (host_.privileged) {
+      say("capabilities",
+          "root may act for the other ids inside: chown dac_override fowner fsetid setuid setgid "
+          "setfcap kill net_bind_service");
+      return {};
+    }
+    if (spec_.declared.root_capabilities) {
+      return failure(Errc::Unsupported,
+                     "root_capabilities: cannot be had rootless, they need a slot of ids. Run as "
+                     "root, or leave them out");
+    }
+    wanted = false;
+    plan_.notes.emplace_back("root inside has no capability: that needs a slot of ids");
+    return {};
   }
 
   void describe_files() {

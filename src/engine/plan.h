@@ -18,11 +18,12 @@ namespace caisson::engine {
 inline constexpr std::uint32_t kProcessesDefault = 1024;
 inline constexpr int kLandlockAbiMin = 1;
 
-// Which limits must hold. The others are wished for.
+// Which wishes must hold. The others are wished for.
 struct Declared {
   bool memory = false;
   bool cpu = false;
   bool cpu_time = false;
+  bool root_capabilities = false;
 };
 
 struct SandboxSpec {

@@ -202,20 +202,33 @@ TEST(Plan, RootlessWithoutAGroupLeavesDefaultsOutAndSaysSo) {
 
 TEST(Plan, ADeclaredLimitThatCannotHoldIsRefusedWithItsRemedy) {
   SandboxSpec wanted = spec();
-  wanted.declared = {.memory = true, .cpu = false, .cpu_time = false};
+  wanted.declared = {.memory = true, .cpu = false, .cpu_time = false, .root_capabilities = false};
   std::string why = refusal_of(wanted, rootless());
   EXPECT_TRUE(why.starts_with("memory: cannot be enforced here")) << why;
   EXPECT_NE(why.find("Delegate=yes"), std::string::npos) << why;
-  wanted.declared = {.memory = false, .cpu = true, .cpu_time = false};
+  wanted.declared = {.memory = false, .cpu = true, .cpu_time = false, .root_capabilities = false};
   EXPECT_TRUE(refusal_of(wanted, rootless()).starts_with("cpus: "));
-  wanted.declared = {.memory = false, .cpu = false, .cpu_time = true};
+  wanted.declared = {.memory = false, .cpu = false, .cpu_time = true, .root_capabilities = false};
   EXPECT_TRUE(refusal_of(wanted, rootless()).starts_with("cpu_seconds: "));
   // Somebody who said "unlimited" wants no limit, and gets none.
-  wanted.declared = {.memory = true, .cpu = true, .cpu_time = true};
+  wanted.declared = {.memory = true, .cpu = true, .cpu_time = true, .root_capabilities = false};
   wanted.request.limits.memory_bytes = 0;
   wanted.request.limits.cpu_millis = 0;
   wanted.request.limits.cpu_time_us = 0;
   EXPECT_TRUE(plan(wanted, rootless()));
+}
+
+TEST(Plan, RootHasPowerOverASlotOfIdsAndNothingElse) {
+  SandboxSpec wanted = spec();
+  wanted.request.uid = 0;
+  wanted.request.root_capabilities = true;
+  EXPECT_TRUE(planned(wanted, privileged_v2()).request.root_capabilities);
+  EXPECT_NE(how(planned(wanted, privileged_v2()), "capabilities"), "");
+  const Plan weaker = planned(wanted, rootless());
+  EXPECT_FALSE(weaker.request.root_capabilities);
+  EXPECT_TRUE(has_note(weaker, "root inside has no capability"));
+  wanted.declared.root_capabilities = true;
+  EXPECT_TRUE(refusal_of(wanted, rootless()).starts_with("root_capabilities: "));
 }
 
 // Another's v1 files are out of an ordinary user's reach.
@@ -226,7 +239,7 @@ TEST(Plan, V1IsNoHelpWithoutRoot) {
   SandboxSpec wanted = spec();
   wanted.declared.memory = true;
   EXPECT_TRUE(refusal_of(wanted, host).starts_with("memory: "));
-  wanted.declared = {.memory = false, .cpu = false, .cpu_time = true};
+  wanted.declared = {.memory = false, .cpu = false, .cpu_time = true, .root_capabilities = false};
   const Plan made = planned(wanted, host);
   EXPECT_EQ(made.request.limits.cpu_time_us, 30'000'000U);
   EXPECT_EQ(made.request.limits.memory_bytes, 0U);
@@ -243,7 +256,7 @@ TEST(Plan, ControllersInAGroupThatIsNotOursDoNotCount) {
 
 TEST(Plan, ADelegatedGroupHoldsDeclaredLimits) {
   SandboxSpec wanted = spec();
-  wanted.declared = {.memory = true, .cpu = true, .cpu_time = true};
+  wanted.declared = {.memory = true, .cpu = true, .cpu_time = true, .root_capabilities = false};
   const Plan made = planned(wanted, delegated());
   EXPECT_EQ(made.request.limits, wanted.request.limits);
   EXPECT_EQ(how(made, "groups"), "v2, delegated: /sys/fs/cgroup/user.slice/box.scope");

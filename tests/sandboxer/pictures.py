@@ -1,7 +1,7 @@
 """The images that sandboxer's own scripts ask for, made here: of the same names and manners, and nothing of a registry.
 
-redis        Debian's redis-server, and redis-cli
-nginx        Debian's nginx, with its page where the script writes it
+redis        Debian's redis-server, and redis-cli; its start-up script gives the data away and becomes its user
+nginx        Debian's nginx, with its page where the script writes it; its workers are nobody
 echo-server  one static program, no shell
 hello-world  one static program that says hello and ends
 """
@@ -18,9 +18,8 @@ from layout import Layer  # noqa: E402
 from packages import PackageLayer  # noqa: E402
 
 SOURCES = ("pictures.py", "echo.c", "hello.c")
-# Root inside has no capability, so the workers stay what they are.
 NGINX = """daemon off;
-user root root;
+user nobody nogroup;
 worker_processes 1;
 pid /tmp/nginx.pid;
 error_log /dev/stderr;
@@ -30,6 +29,19 @@ http {
   access_log off;
   server { listen 80; root /usr/share/nginx/html; index index.html; }
 }
+"""
+
+
+# As the script of the image that everybody knows: root gives the data to the server's user and becomes him.
+REDIS_USER = 999
+REDIS_START = f"""#!/bin/sh
+set -e
+if [ "$(id -u)" = 0 ]; then
+  find . ! -user {REDIS_USER} -exec chown {REDIS_USER}:{REDIS_USER} {{}} +
+  exec setpriv --reuid={REDIS_USER} --regid={REDIS_USER} --clear-groups -- "$0" "$@"
+fi
+umask 0077
+exec "$@"
 """
 
 
@@ -56,12 +68,13 @@ class Packaged(kit.Debian):
 
 
 class Redis(Packaged):
-    packages = ("redis-server",)
+    packages = ("redis-server", "util-linux")
 
     def write(self, made):
-        data = Layer().folder("data")
+        data = Layer().folder("data").file("usr/local/bin/start", REDIS_START.encode(), mode=0o755)
         return made.image([*self.layers(), PackageLayer(self.apt.fetch(self.chosen)), data], {
-            "Env": [f"PATH={kit.PATH}"], "Cmd": ["redis-server", "--protected-mode", "no", "--save", ""],
+            "Env": [f"PATH={kit.PATH}"], "Entrypoint": ["start"],
+            "Cmd": ["redis-server", "--protected-mode", "no", "--save", ""],
             "WorkingDir": "/data", "ExposedPorts": {"6379/tcp": {}}})
 
 

@@ -99,6 +99,12 @@ inline std::function<void(control::LocalSpec&)> as_user(std::uint32_t id) {
   };
 }
 
+// Root that has its image's power over the other ids inside.
+inline void as_root_of_image(control::LocalSpec& local) {
+  as_user(0)(local);
+  local.spec.request.root_capabilities = true;
+}
+
 inline void show_folder(control::LocalSpec& local, const std::string& host, engine::FolderMode mode,
                         const std::string& at) {
   auto fd = sys::open_at(AT_FDCWD, host, O_PATH | O_DIRECTORY);

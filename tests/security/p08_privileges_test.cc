@@ -24,6 +24,9 @@ engine::ExecResult run_as(Box& box, std::uint32_t id, std::vector<std::string> a
   return result ? *result : engine::ExecResult{};
 }
 
+// chown dac_override fowner fsetid kill setgid setuid net_bind_service setfcap
+constexpr std::uint64_t kKnown = 0x800004fb;
+
 TEST(P08, EverySetIsEmptyAndNothingCanBeGained) {
   for (const std::uint32_t uid : {1000U, 0U, 65534U}) {
     Box box(as_user(uid));
@@ -41,7 +44,7 @@ TEST(P08, EverySetIsEmptyAndNothingCanBeGained) {
     EXPECT_EQ(lines["Seccomp:"], "2");
     EXPECT_EQ(lines["Groups:"], "");
     // What init itself may do; no_new_privs keeps a tenant from ever taking it.
-    EXPECT_EQ(std::stoull(lines["CapBnd:"], nullptr, 16) & ~0xebULL, 0U) << lines["CapBnd:"];
+    EXPECT_EQ(std::stoull(lines["CapBnd:"], nullptr, 16) & ~kKnown, 0U) << lines["CapBnd:"];
   }
 }
 
@@ -110,6 +113,85 @@ attempt('list', lambda: os.listdir('/tmp/of-1000'))
 attempt('remove', lambda: os.unlink('/tmp/of-1000/secret'))
 )")),
                      5);
+}
+
+// The root of an image has power over the other ids inside, and over nothing else.
+TEST(P08, RootOfAnImageHasPowerOverItsOwnIds) {
+  Box box(as_root_of_image);
+  const auto status = box.sh("grep -E '^Cap(Prm|Eff|Inh|Amb)' /proc/self/status");
+  EXPECT_EQ(status.out,
+            "CapInh:\t0000000000000000\nCapPrm:\t00000000800004fb\n"
+            "CapEff:\t00000000800004fb\nCapAmb:\t0000000000000000\n");
+  ASSERT_EQ(run_as(box, 1000, {"/bin/sh", "-c", "umask 077; echo secret >/tmp/secret"}).exit_code,
+            0);
+  const auto result = box.sh(
+      "cat /tmp/secret && chown 7:7 /tmp/secret && stat -c %u:%g /tmp/secret && "
+      "setpriv --reuid=7 --regid=7 --clear-groups cat /tmp/secret && "
+      "setpriv --reuid=7 --regid=7 --clear-groups grep CapPrm /proc/self/status");
+  EXPECT_EQ(result.out, "secret\n7:7\nsecret\nCapPrm:\t0000000000000000\n") << result.err;
+  // What is read and written from outside in its name is as free as itself.
+  const auto seen = box.session().read_file({0, 0}, "/tmp/secret");
+  EXPECT_TRUE(seen) << (seen ? "" : seen.error().message);
+  EXPECT_FALSE(box.session().read_file({1000, 1000}, "/tmp/secret"));
+  // Others inside have none of it.
+  EXPECT_EQ(run_as(box, 1000, {"/bin/grep", "CapPrm", "/proc/self/status"}).out,
+            "CapPrm:\t0000000000000000\n");
+}
+
+TEST(P08, RootOfAnImageClimbsNoFurther) {
+  Box box(as_root_of_image);
+  const auto found = expect_all_refused(box.python(attack(R"(
+import struct
+def capset(mask):
+    header = ctypes.create_string_buffer(struct.pack('<Ii', 0x20080522, 0))
+    low, high = mask & 0xffffffff, mask >> 32
+    data = ctypes.create_string_buffer(struct.pack('<IIIIII', low, low, 0, high, high, 0))
+    return call(126, header, data)
+for bit in range(41):
+    if not 0x800004fb >> bit & 1: attempt(f'capset {bit}', lambda: capset(1 << bit))
+for name, number, arguments in (('setuid', 105, (65535,)), ('setgid', 106, (65535,)), ('setreuid', 113, (0, 65535)),
+        ('setregid', 114, (65535, 0)), ('setresuid', 117, (0, 0, 65535)), ('setresgid', 119, (0, 65535, 0)),
+        ('setfsuid', 122, (65535,)), ('setfsgid', 123, (65535,)), ('setuid, high bits', 105, (1 << 32 | 65535,)),
+        ('setuid, beyond', 105, (65536,)), ('securebits', 157, (28, 1, 0, 0, 0)), ('bounding drop', 157, (24, 0, 0, 0, 0)),
+        ('chroot', 161, (b'/',)), ('mount', 165, (b'none', b'/tmp', b'tmpfs', 0, None)), ('sethostname', 170, (b'x', 1)),
+        ('unshare', 272, (0x10000000,)), ('setpriority', 141, (0, 0, -20)), ('reboot', 169, (0xfee1dead, 672274793, 0, None))):
+    attempt(name, lambda: call(number, *arguments))
+open('/tmp/mine', 'w').close()
+mine = os.open('/tmp/mine', os.O_RDWR)
+attempt('chown', lambda: os.chown('/tmp/mine', 65535, 0))
+attempt('chown, group', lambda: os.chown('/tmp/mine', 0, 65535))
+attempt('fchown', lambda: os.fchown(mine, 65535, -1))
+attempt('lchown', lambda: os.lchown('/tmp/mine', 65535, -1))
+attempt('fchownat', lambda: call(260, -100, b'/tmp/mine', 65535, -1, 0))
+attempt('device', lambda: os.mknod('/tmp/device', 0o60600, os.makedev(8, 0)))
+attempt('trusted attribute', lambda: os.setxattr('/tmp/mine', 'trusted.overlay.opaque', b'y'))
+# Files of the host belong to nobody inside.
+attempt('write of the host', lambda: write('/usr/bin/env', 'x'))
+attempt('chmod of the host', lambda: os.chmod('/usr/bin/env', 0o777))
+attempt('chown of the host', lambda: os.chown('/usr/bin/env', 0, 0))
+attempt('read of the host', lambda: read('/etc/shadow'))
+)")),
+                                        60);
+  EXPECT_EQ(found.at("setuid"), "EPERM");
+}
+
+// A file with capabilities gives those that it can name to nobody: no_new_privs, and every mount is
+// nosuid.
+TEST(P08, FilesOfARootOfAnImageGiveNothing) {
+  Box box([](control::LocalSpec& local) {
+    as_root_of_image(local);
+    show_payloads(local);
+  });
+  const std::string ids = payload("ids");
+  ASSERT_EQ(box.sh("for at in /tmp /workspace; do cp " + ids +
+                   " $at/ids && chmod 6755 $at/ids || exit; done")
+                .exit_code,
+            0);
+  (void)box.python(
+      "import os, struct\nfor at in ('/tmp/ids', '/workspace/ids'):\n    os.setxattr(at, "
+      "'security.capability', struct.pack('<IIIII', 0x02000001, 0xffffffff, 0, 0xffffffff, 0))\n");
+  for (const char* at : {"/tmp/ids", "/workspace/ids"})
+    EXPECT_EQ(run_as(box, 1000, {at}).out, ids_line(1000)) << at;
 }
 
 TEST(P08, ASetuidFileMadeInsideGivesNothing) {

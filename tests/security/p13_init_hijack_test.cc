@@ -57,6 +57,17 @@ TEST(P13, InitIsOutOfReach) {
   }
 }
 
+TEST(P13, InitIsOutOfReachOfTheRootOfAnImage) {
+  for (const Profile profile : {Profile::Default, Profile::Debug}) {
+    Box box([&](control::LocalSpec& local) {
+      as_root_of_image(local);
+      local.spec.request.profile = profile;
+    });
+    expect_all_refused(box.python(attack(kReachInit)), 65);
+    EXPECT_TRUE(box.session().ping());
+  }
+}
+
 TEST(P13, InitTellsNothingAboutItself) {
   Box box;
   const std::string pid = std::to_string(box.init_pid());
@@ -87,11 +98,33 @@ attempt('group', lambda: os.killpg(1, signal.SIGKILL))
   }
 }
 
+// It may send signals to every id inside. init takes none of them: the kernel keeps those that
+// cannot be blocked from the first process of a namespace.
+TEST(P13, NoSignalOfTheRootOfAnImageHarmsInit) {
+  Box box(as_root_of_image);
+  const auto result = box.python(R"(
+import os, signal
+pidfd = os.pidfd_open(1)
+for _ in range(20):
+    for number in range(1, 65):
+        for send in (lambda: os.kill(1, number), lambda: signal.pidfd_send_signal(pidfd, number)):
+            try: send()
+            except OSError: pass
+print('sent')
+)");
+  EXPECT_EQ(result.out, "sent\n") << result.err;
+  EXPECT_TRUE(box.session().ping());
+  EXPECT_EQ(box.sh("echo alive").out, "alive\n");
+  EXPECT_TRUE(box.session().write_file({0, 0}, "/tmp/file", "content"));
+}
+
 // kill(-1) is everything the caller may signal: its own kin, and never init.
 TEST(P13, KillingEverybodyLeavesInit) {
-  for (const std::uint32_t uid : {1000U, 0U}) {
+  const std::function<void(control::LocalSpec&)> users[] = {as_user(1000), as_user(0),
+                                                            as_root_of_image};
+  for (const auto& user : users) {
     for (const char* number : {"9", "19", "15"}) {
-      Box box(as_user(uid));
+      Box box(user);
       control::ExecuteOptions options;
       options.timeout = milliseconds{20'000};
       (void)box.python(std::string("import os\nfor _ in range(100):\n    try: os.kill(-1, ") +

@@ -92,11 +92,6 @@ json::object to_json(const control::BudgetWish& budget) {
       {"on_exceed", budget.stop.value_or(false) ? "stop" : "refuse"}};
 }
 
-bool is_public(const control::SandboxView& view) {
-  const auto label = view.labels.find(std::string(control::kPublicLabel));
-  return label != view.labels.end() && label->second == "true";
-}
-
 }  // namespace
 
 json::object to_json(const control::SandboxView& view) {
@@ -137,6 +132,7 @@ json::object to_json(const control::SandboxView& view) {
                       {"filesystem", std::move(filesystem)},
                       {"resource_limits", std::move(limits_json)},
                       {"user", view.uid},
+                      {"root_capabilities", view.root_capabilities},
                       {"workdir", valid_utf8(view.workdir)},
                       {"hostname", valid_utf8(view.hostname)},
                       {"budget", to_json(view.budget)},

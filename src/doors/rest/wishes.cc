@@ -208,6 +208,7 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   wish.environment = environment(fields);
   wish.workdir = workdir(fields);
   wish.uid = as<std::uint32_t>(fields.integer("user", 0, 65534));
+  wish.root_capabilities = fields.boolean("root_capabilities");
   wish.hostname = fields.text("hostname", {1, 63, false});
   wish.labels = read_labels(fields);
   if (const auto* budget = fields.object("budget")) {

@@ -144,6 +144,7 @@ void write(Writer& writer, const LaunchRequest& request) {
   write(writer, request.limits);
   writer.put(request.uid).put(request.gid).put(request.profile);
   writer.put(static_cast<std::uint8_t>(request.scope_sockets ? 1 : 0));
+  writer.put(static_cast<std::uint8_t>(request.root_capabilities ? 1 : 0));
   writer.put(static_cast<std::uint8_t>(request.gate ? 1 : 0));
   write_ports(writer, request.gate_ports);
   writer.put(request.gate_proxy);
@@ -187,6 +188,7 @@ LaunchRequest read_launch_request(Reader& reader) {
   request.profile = static_cast<seccomp::Profile>(reader.get<std::uint32_t>() &
                                                   static_cast<std::uint32_t>(known));
   request.scope_sockets = reader.get<std::uint8_t>() != 0;
+  request.root_capabilities = reader.get<std::uint8_t>() != 0;
   request.gate = reader.get<std::uint8_t>() != 0;
   request.gate_ports = read_ports(reader);
   request.gate_proxy = reader.get<std::uint16_t>();

@@ -35,6 +35,7 @@ LaunchRequest full_request() {
   request.gate_proxy = 15004;
   request.trust = std::string(kTrustBytesMax, 'x');  // longer than one string of a message
   request.scope_sockets = false;
+  request.root_capabilities = true;
   request.stack = {{"sha256-0", "own"}, false};
   request.storage = Storage::Disk;
   request.resume = true;
@@ -277,10 +278,10 @@ TEST(LauncherWire, UnknownBitsOfAProfileAreDropped) {
   request.stack.layers.clear();
   request.store_mounts.clear();
   Bytes bytes = written(request);
-  // Behind the profile: the scope, the gate, the number of its ports, two ports, the proxy's,
-  // what it says of the store, the certificates as two strings.
+  // Behind the profile: the scope, the capabilities, the gate, the number of its ports, two ports,
+  // the proxy's, what it says of the store, the certificates as two strings.
   constexpr std::ptrdiff_t kStore = 1 + 4 + 1 + 1 + 1 + 1 + 4;
-  constexpr std::ptrdiff_t kBehind = 1 + 1 + 4 + 2 * 2 + 2 + kStore + 2 * 4 + kTrustBytesMax;
+  constexpr std::ptrdiff_t kBehind = 1 + 1 + 1 + 4 + 2 * 2 + 2 + kStore + 2 * 4 + kTrustBytesMax;
   std::fill(bytes.end() - kBehind - 4, bytes.end() - kBehind, std::byte{0xfe});
   Reader reader = body(bytes);
   EXPECT_EQ(read_launch_request(reader).profile, seccomp::Profile::NoSpawn);

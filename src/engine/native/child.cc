@@ -30,10 +30,11 @@ namespace raw = sys::raw;
 constexpr std::uint64_t kResolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
 // What init keeps, in its own user namespace: to become the tenant, to signal and reap it, to hand
-// it files.
-constexpr std::uint64_t kInitCapabilities = (1ULL << CAP_SETUID) | (1ULL << CAP_SETGID) |
-                                            (1ULL << CAP_KILL) | (1ULL << CAP_CHOWN) |
-                                            (1ULL << CAP_DAC_OVERRIDE) | (1ULL << CAP_FOWNER);
+// it files. The last three it only passes on, to the root of an image (kConfigRootCapabilities).
+constexpr std::uint64_t kInitCapabilities =
+    (1ULL << CAP_SETUID) | (1ULL << CAP_SETGID) | (1ULL << CAP_KILL) | (1ULL << CAP_CHOWN) |
+    (1ULL << CAP_DAC_OVERRIDE) | (1ULL << CAP_FOWNER) | (1ULL << CAP_FSETID) |
+    (1ULL << CAP_SETFCAP) | (1ULL << CAP_NET_BIND_SERVICE);
 constexpr int kCapabilityMax = 63;
 // Between the numbers that init's descriptors take and those of the launcher's.
 constexpr int kFdBehind = 15;

@@ -188,7 +188,8 @@ Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
            ? wire::kConfigScopeSockets
            : 0U) |
       (flags.groups ? wire::kConfigGroups : 0U) | (flags.oom ? wire::kConfigOom : 0U) |
-      (slot.ids.single() ? wire::kConfigSingleId : 0U) | (enters_root() ? wire::kConfigBase : 0U);
+      (slot.ids.single() ? wire::kConfigSingleId : 0U) | (enters_root() ? wire::kConfigBase : 0U) |
+      (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
   config.filter_count = static_cast<std::uint32_t>(program.size());
   config.rule_count = static_cast<std::uint32_t>(rules.size());
   config.open_files = request.limits.open_files;

@@ -68,8 +68,13 @@ enum class Outcome : std::uint8_t {
   Personality,
   Ioctl,
   Prctl,
+  BecomeOne,
+  BecomeTwo,
+  BecomeThree,
+  ChangeOwner,
+  ChangeOwnerAt,
 };
-constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::Prctl) + 1;
+constexpr std::size_t kOutcomes = static_cast<std::size_t>(Outcome::ChangeOwnerAt) + 1;
 
 Outcome outcome(Verdict verdict, Profile profile) {
   switch (verdict) {
@@ -95,6 +100,16 @@ Outcome outcome(Verdict verdict, Profile profile) {
       return Outcome::Ioctl;
     case Verdict::Prctl:
       return Outcome::Prctl;
+    case Verdict::BecomeOne:
+      return Outcome::BecomeOne;
+    case Verdict::BecomeTwo:
+      return Outcome::BecomeTwo;
+    case Verdict::BecomeThree:
+      return Outcome::BecomeThree;
+    case Verdict::ChangeOwner:
+      return Outcome::ChangeOwner;
+    case Verdict::ChangeOwnerAt:
+      return Outcome::ChangeOwnerAt;
   }
   return Outcome::Refuse;
 }
@@ -139,6 +154,8 @@ class Compiler {
     check_personality();
     check_ioctl();
     check_prctl();
+    check_ids();
+    check_owners();
     conclude(target(Outcome::Allow), SECCOMP_RET_ALLOW);
     conclude(target(Outcome::Refuse), kEperm);
     conclude(target(Outcome::Absent), kEnosys);
@@ -277,6 +294,33 @@ class Compiler {
     code_.place(target(Outcome::Prctl));
     code_.load(argument(0));
     code_.if_equal(PR_SET_MM, refuse(), allow());
+  }
+
+  // P13: init's id belongs to nobody else. Who had it could lower its limits and its priority, and
+  // a volume of that id would become somebody's at the next launch.
+  void check_ids() {
+    code_.place(target(Outcome::BecomeThree));
+    code_.load(argument(2));
+    code_.if_equal(kInitId, refuse());
+    code_.place(target(Outcome::BecomeTwo));
+    code_.load(argument(1));
+    code_.if_equal(kInitId, refuse());
+    code_.place(target(Outcome::BecomeOne));
+    code_.load(argument(0));
+    code_.if_equal(kInitId, refuse(), allow());
+  }
+
+  void check_owners() {
+    code_.place(target(Outcome::ChangeOwnerAt));
+    code_.load(argument(3));
+    code_.if_equal(kInitId, refuse());
+    code_.load(argument(2));
+    code_.if_equal(kInitId, refuse(), allow());
+    code_.place(target(Outcome::ChangeOwner));
+    code_.load(argument(1));
+    code_.if_equal(kInitId, refuse());
+    code_.load(argument(2));
+    code_.if_equal(kInitId, refuse(), allow());
   }
 
   Profile profile_;

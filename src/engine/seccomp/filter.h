@@ -34,6 +34,8 @@ enum class Profile : std::uint32_t {
   return (static_cast<std::uint32_t>(set) & static_cast<std::uint32_t>(flag)) != 0;
 }
 
+inline constexpr std::uint32_t kInitId = 65535;  // init's own id inside: no tenant may have it
+
 using Filter = std::vector<sock_filter>;
 
 // Far below the kernel's 4096, so that a filter fits one fixed buffer on its way to init. A test

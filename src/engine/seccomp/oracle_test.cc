@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,6 +87,11 @@ void add_rule(const Context& context, const Rule& rule, Profile profile) {
       return;
     case Verdict::Ioctl:
     case Verdict::Prctl:
+    case Verdict::BecomeOne:
+    case Verdict::BecomeTwo:
+    case Verdict::BecomeThree:
+    case Verdict::ChangeOwner:
+    case Verdict::ChangeOwnerAt:
       return;  // "all but": in a filter of their own, with the opposite default
   }
 }
@@ -125,6 +131,7 @@ std::vector<Call> variations(std::uint32_t number, Verdict verdict) {
                                                                 0x5412,
                                                                 0x541c,
                                                                 0x5423,
+                                                                0xffff,
                                                                 0x10000,
                                                                 0x20000,
                                                                 0x20008,
@@ -135,12 +142,15 @@ std::vector<Call> variations(std::uint32_t number, Verdict verdict) {
                                                                 0xffff'ffff,
                                                                 0x1'0000'0000,
                                                                 0x1'0000'5412,
+                                                                0x1'0000'ffff,
                                                                 0xffff'ffff'0000'0001});
   std::vector<Call> calls;
   for (const std::uint64_t first : kValues) {
     for (const std::uint64_t second : kValues) {
-      for (const std::uint64_t third : {0ULL, 1ULL, 6ULL, 17ULL, 255ULL, 0x1'0000'0006ULL}) {
+      for (const std::uint64_t third :
+           {0ULL, 1ULL, 6ULL, 17ULL, 255ULL, 65535ULL, 0x1'0000'0006ULL}) {
         calls.push_back({.number = number, .arguments = {first, second, third, 0, 0, 0}});
+        calls.push_back({.number = number, .arguments = {0, 0, third, first, 0, 0}});
       }
     }
   }
@@ -170,9 +180,7 @@ TEST(SeccompOracle, AgreesOnEveryCallItKnows) {
     const std::vector<sock_filter> oracle = export_filter(context);
     const Filter ours = compile(profile);
     for (const Rule& rule : table()) {
-      if (!known_to_libseccomp(rule) || rule.verdict == Verdict::Ioctl ||
-          rule.verdict == Verdict::Prctl)
-        continue;
+      if (!known_to_libseccomp(rule) || rule.verdict >= Verdict::Ioctl) continue;
       for (const Call& call : variations(rule.number, rule.verdict)) {
         const auto expected = interpret(oracle, call);
         const auto answer = interpret(ours, call);
@@ -191,11 +199,26 @@ TEST(SeccompOracle, AgreesOnCallsWithForbiddenValues) {
   for (const std::uint64_t request : {0x5412U, 0x541cU, 0x5423U})
     add(context, kEperm, SCMP_SYS(ioctl), {low(1, request)});
   add(context, kEperm, SCMP_SYS(prctl), {low(0, 35)});
+  // A rule for each argument that names an id: any of them is enough.
+  const auto forbid_init = [&](int number, std::initializer_list<unsigned> arguments) {
+    for (const unsigned argument : arguments)
+      add(context, kEperm, number, {low(argument, kInitId)});
+  };
+  for (const int number :
+       {SCMP_SYS(setuid), SCMP_SYS(setgid), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid)})
+    forbid_init(number, {0});
+  for (const int number : {SCMP_SYS(setreuid), SCMP_SYS(setregid)}) forbid_init(number, {0, 1});
+  for (const int number : {SCMP_SYS(setresuid), SCMP_SYS(setresgid)})
+    forbid_init(number, {0, 1, 2});
+  for (const int number : {SCMP_SYS(chown), SCMP_SYS(fchown), SCMP_SYS(lchown)})
+    forbid_init(number, {1, 2});
+  forbid_init(SCMP_SYS(fchownat), {2, 3});
   const std::vector<sock_filter> oracle = export_filter(context);
   const Filter ours = compile(Profile::Default);
-  for (const int number : {SCMP_SYS(ioctl), SCMP_SYS(prctl)}) {
-    for (const Call& call : variations(static_cast<std::uint32_t>(number), Verdict::Ioctl)) {
-      EXPECT_EQ(interpret(ours, call)->action, interpret(oracle, call)->action);
+  for (const Rule& rule : table()) {
+    if (rule.verdict < Verdict::Ioctl) continue;
+    for (const Call& call : variations(rule.number, rule.verdict)) {
+      EXPECT_EQ(interpret(ours, call)->action, interpret(oracle, call)->action) << rule.name;
     }
   }
 }

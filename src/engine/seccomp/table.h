@@ -22,6 +22,12 @@ enum class Verdict : std::uint8_t {
   Personality,  // by value
   Ioctl,        // all but the requests that type into a terminal or change its line discipline
   Prctl,        // all but PR_SET_MM
+  // Names an id in the arguments that are counted from the first: any but init's own.
+  BecomeOne,     // the first argument
+  BecomeTwo,     // the first two
+  BecomeThree,   // the first three
+  ChangeOwner,   // the second and third
+  ChangeOwnerAt  // the third and fourth
 };
 
 struct Rule {

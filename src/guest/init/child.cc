@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/init/capabilities.h"
 #include "guest/init/sys.h"
 
 namespace caisson::init {
@@ -73,9 +74,9 @@ long set_ids(const TenantPlan& plan) {
   return answer(syscall(SYS_setresuid, plan.uid, plan.uid, plan.uid));
 }
 
-long drop_privileges() {
-  const long cleared = clear_capabilities();
-  if (cleared < 0) return cleared;
+long drop_privileges(const TenantPlan& plan) {
+  const long kept = keep_capabilities(tenant_capabilities(*plan.config, plan.uid));
+  if (kept < 0) return kept;
   return answer(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
@@ -154,7 +155,7 @@ void run_tenant(const TenantPlan& plan) {
   require(plan, Step::Stdio, set_stdio(plan));
   require(plan, Step::Rlimit, limit_child(*plan.config));
   require(plan, Step::Ids, set_ids(plan));
-  require(plan, Step::Ids, drop_privileges());
+  require(plan, Step::Ids, drop_privileges(plan));
   require(plan, Step::Session, reset_signals());
   umask(022);
   require(plan, Step::Cwd, enter_cwd(plan.cwd));

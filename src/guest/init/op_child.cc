@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guest/init/capabilities.h"
 #include "guest/init/child.h"
 #include "guest/init/sys.h"
 
@@ -91,7 +92,7 @@ long confine(const OpRequest& request) {
   const Config& config = *request.config;
   long done = limit_child(config);
   if (done >= 0) done = take_file_ids(request);
-  if (done >= 0) done = clear_capabilities();
+  if (done >= 0) done = keep_capabilities(file_capabilities(config, request.body.uid));
   if (done >= 0) done = answer(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
   if (done >= 0 && config.landlock) done = landlock_restrict_self(kFdRuleset);
   if (done >= 0) done = close_from(kFdRuleset, kFdRuleset);

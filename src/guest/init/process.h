@@ -73,6 +73,7 @@ struct Process {
   bool exited_sent = false;
   bool awaits_group = false;  // its tree was killed and is not gone yet
   bool group_armed = false;
+  uint64_t kill_again_us = 0;  // awaits_group: look again at this time, and kill who is left
   bool timed_out = false;
   uint32_t grace_ms = 0;
   uint64_t deadline_us = 0;  // 0: none
@@ -145,6 +146,7 @@ class ProcessTable {
   void finish(Process& process);
   void kill_tree(Process& process);
   [[nodiscard]] static bool holds(const Process& process);
+  void kill_again(Process& process);
   void end_held(Process& process);
   void release(Process& process);
   [[nodiscard]] bool alone(const Process& process) const;

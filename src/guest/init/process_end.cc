@@ -17,6 +17,10 @@ using wire::Mode;
 
 namespace {
 
+// A kill of a group is for good on the kernels we know. Should one be missed by it, or its notice
+// be lost, then not for longer than this.
+constexpr uint64_t kKillAgainUs = 200'000;
+
 uint64_t microseconds(const timeval& at) {
   return static_cast<uint64_t>(at.tv_sec) * 1000000U + static_cast<uint64_t>(at.tv_usec);
 }
@@ -61,6 +65,7 @@ void ProcessTable::kill_tree(Process& process) {
   }
   groups_.kill(process.group);
   process.awaits_group = true;
+  process.kill_again_us = now_us() + kKillAgainUs;
   if (process.group_armed) return;
   process.group_armed = true;
   poller_.add(groups_.events(process.group), EPOLLPRI, Source::Group, index_of(process));
@@ -158,9 +163,13 @@ void ProcessTable::finish(Process& process) {
 
 uint64_t ProcessTable::next_deadline() const {
   uint64_t nearest = 0;
-  for (uint32_t i = 0; i < used_; ++i) {
-    const uint64_t at = processes_[i].deadline_us;
+  const auto consider = [&](uint64_t at) {
     if (at != 0 && (nearest == 0 || at < nearest)) nearest = at;
+  };
+  for (uint32_t i = 0; i < used_; ++i) {
+    const Process& process = processes_[i];
+    consider(process.deadline_us);
+    if (process.awaits_group) consider(process.kill_again_us);
   }
   return nearest;
 }
@@ -168,6 +177,7 @@ uint64_t ProcessTable::next_deadline() const {
 void ProcessTable::on_deadlines(uint64_t now) {
   for (uint32_t i = 0; i < used_; ++i) {
     Process& process = processes_[i];
+    if (process.awaits_group && process.kill_again_us <= now) kill_again(process);
     if (process.deadline_us == 0 || process.deadline_us > now) continue;
     const bool warned = process.timed_out;
     process.timed_out = true;
@@ -183,6 +193,15 @@ void ProcessTable::on_deadlines(uint64_t now) {
     process.deadline_us = 0;
     process.exited.flags |= wire::kExitTreeKilled;
     kill_tree(process);
+  }
+}
+
+void ProcessTable::kill_again(Process& process) {
+  process.kill_again_us = now_us() + kKillAgainUs;
+  if (groups_.populated(process.group)) {
+    groups_.kill(process.group);
+  } else {
+    on_group(index_of(process));
   }
 }
 
@@ -208,6 +227,7 @@ void ProcessTable::release(Process& process) {
   process.group_armed = false;
   if (process.group != GroupPool::kNone) groups_.release(process.group);
   process.group = GroupPool::kNone;
+  process.awaits_group = false;
   bool held = false;
   for (int which = 0; which < 2; ++which) {
     Output& out = process.out[which];

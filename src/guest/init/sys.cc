@@ -88,11 +88,13 @@ long install_filter(const sock_fprog* program) {
   return answer(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program));
 }
 
-long clear_capabilities() {
+long keep_capabilities(uint64_t kept) {
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -errno;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-  return answer(syscall(SYS_capset, &header, none));
+  __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+  sets[0].permitted = sets[0].effective = static_cast<uint32_t>(kept);
+  sets[1].permitted = sets[1].effective = static_cast<uint32_t>(kept >> 32U);
+  return answer(syscall(SYS_capset, &header, sets));
 }
 
 long rename_at(int from_dir, const char* from, int to_dir, const char* to, unsigned flags) {

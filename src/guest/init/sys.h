@@ -36,7 +36,7 @@ long landlock_create_ruleset(const void* attributes, size_t size, uint32_t flags
 long landlock_add_path(int ruleset, const void* path_beneath);
 long landlock_restrict_self(int ruleset);
 long install_filter(const sock_fprog* program);
-long clear_capabilities();
+long keep_capabilities(uint64_t kept);  // bits by number; the ambient set goes in any case
 long rename_at(int from_dir, const char* from, int to_dir, const char* to, unsigned flags);
 long read_folder(int fd, void* buffer, size_t size);  // getdents64
 

@@ -13,7 +13,7 @@ constexpr uint32_t kOpFlagsAll = kOpParents | kOpRecursive | kOpReplace | kOpNoF
                                  kOpAppend;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
                                      kConfigOom | kConfigSingleId | kConfigRaiseOomScore |
-                                     kConfigBase;
+                                     kConfigBase | kConfigRootCapabilities;
 constexpr uint32_t kPingMax = 64;
 constexpr uint32_t kNoId = 0xffffffffU;  // (uid_t)-1 means "leave as it is" to the kernel
 constexpr uint32_t kFilterMax = 4096;    // BPF_MAXINSNS

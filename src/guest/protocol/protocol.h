@@ -432,6 +432,7 @@ enum ConfigFlags : uint32_t {
   kConfigSingleId = 1U << 4,       // rootless with one id: no setgroups, no change of ids
   kConfigBase = 1U << 6,           // kFdBase is there
   kConfigRaiseOomScore = 1U << 5,  // tenants get oom_score_adj 500, so that init is never the first
+  kConfigRootCapabilities = 1U << 7,  // a tenant with id 0 has power over the other ids inside
 };
 
 enum class Access : uint32_t {
