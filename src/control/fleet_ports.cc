@@ -30,6 +30,14 @@ std::optional<std::uint16_t> tcp_port(std::string_view text) {
   return port;
 }
 
+// Where the gate listens inside: that is ours, and no program of the guest's.
+bool is_way_out(const Sandbox& sandbox, std::uint16_t port) {
+  if (!sandbox.gate) return false;
+  const auto& own = sandbox.kept.proxy.place;
+  return port == policy::kProxyPort || port == policy::kSocksPort ||
+         port == policy::kResolverPort || (own && port == own->port);
+}
+
 std::vector<std::uint16_t> exposed_ports(const ImageDefaults& defaults) {
   std::vector<std::uint16_t> ports;
   for (const std::string& text : defaults.ports) {
@@ -41,6 +49,11 @@ std::vector<std::uint16_t> exposed_ports(const ImageDefaults& defaults) {
 }
 
 }  // namespace
+
+bool is_public(const SandboxView& view) {
+  const auto label = view.labels.find(std::string(kPublicLabel));
+  return label != view.labels.end() && label->second == "true";
+}
 
 std::optional<std::uint16_t> likely_port(const PortsView& ports) {
   if (!ports.exposed.empty()) {
@@ -85,9 +98,14 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family
   co_return out;
 }
 
-// Busy, when it is paused; Protocol, when nobody listens.
+// Busy, when it is paused; Protocol, when nobody listens. Whoever may look at a sandbox may not go
+// out through it.
 awaitable<Result<UniqueFd>> FleetImpl::connect_to(const Sandbox& sandbox, std::uint16_t port) {
   if (port == 0) co_return bad_field("port", "port is 0: want 1 to 65535");
+  if (is_way_out(sandbox, port)) {
+    co_return bad_field("port", "port " + std::to_string(port) +
+                                    " is the sandbox's own way out: name one of a program inside");
+  }
   if (const auto up = awake(sandbox); !up) co_return std::unexpected(up.error());
   auto result = co_await connect_inside(sandbox.id, AF_INET, port);
   if (!result && result.error().code == Errc::NotFound)
@@ -128,12 +146,7 @@ awaitable<Result<PortsView>> FleetImpl::ports(const Caller& caller, std::string 
   const Use sandbox(*found);
   auto listening = co_await sandbox->guest->ports(sandbox->user());
   if (!listening) co_return std::unexpected(explain(*sandbox, listening.error()));
-  // The way out is ours, and no program of the guest's.
-  if (sandbox->gate)
-    std::erase_if(*listening, [](std::uint16_t port) {
-      return port == policy::kProxyPort || port == policy::kSocksPort ||
-             port == policy::kResolverPort;
-    });
+  std::erase_if(*listening, [&](std::uint16_t port) { return is_way_out(*sandbox, port); });
   co_return PortsView{exposed_ports(sandbox->kept.defaults), *std::move(listening)};
 }
 

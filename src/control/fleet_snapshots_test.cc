@@ -153,7 +153,7 @@ TEST_F(FleetFiles, AForkIsANewSandboxOnTheSameFiles) {
   CreateWish wish;
   wish.storage = engine::Storage::Disk;
   wish.name = "parent";
-  wish.labels = {{"team", "a"}};
+  wish.labels = {{"team", "a"}, {std::string(kPublicLabel), "true"}};
   wish.limits.timeout_seconds = 100;
   wish.budget.max_tokens = 1000;
   wish.tools = {{"shell_exec"}};
@@ -167,6 +167,7 @@ TEST_F(FleetFiles, AForkIsANewSandboxOnTheSameFiles) {
   EXPECT_EQ(made->parent, id);
   EXPECT_EQ(made->tools, std::vector<std::string>{"shell_exec"});
   EXPECT_EQ(made->labels.size(), 2U);
+  EXPECT_FALSE(is_public(*made)) << "it was the parent that was shown to everybody";
   EXPECT_LE(made->limits.life_us, 100'000'000U);
   EXPECT_EQ(world_.boxes.at(made->id).stack, world_.boxes.at(id).stack);
   EXPECT_EQ(store_.actions("sandbox.fork"), 1U);

@@ -102,6 +102,39 @@ TEST(Connection, SwitchesProtocols) {
   EXPECT_TRUE(client.closed());
 }
 
+awaitable<std::string> hear(Exchange& exchange, std::size_t bytes) {
+  std::string heard;
+  while (heard.size() < bytes) {
+    std::array<std::byte, 1> byte{};
+    const auto got = co_await exchange.raw_read(byte);
+    if (!got) co_return "failed: " + got.error().message;
+    if (*got == 0) co_return "ended";
+    heard += static_cast<char>(byte[0]);
+  }
+  co_return heard;
+}
+
+// A peer that reads nothing may still speak.
+TEST(Connection, ReadsWhileItsWritingIsHeldUp) {
+  std::promise<std::string> heard;
+  const auto handler = [&heard](Exchange& exchange) -> awaitable<void> {
+    using namespace asio::experimental::awaitable_operators;
+    exchange.set("Connection", "Upgrade");
+    exchange.set("Upgrade", "lines");
+    (void)co_await exchange.begin(101, "", std::nullopt);
+    const std::vector<std::byte> flood(64UL << 20U);  // more than any buffer of the kernel's
+    const std::span<const std::byte> all(flood);
+    const auto first = co_await (exchange.raw_write(all) || hear(exchange, 2));
+    heard.set_value(first.index() == 1 ? std::get<1>(first) : "all was written");
+  };
+  LoopbackServer server(handler);
+  RawClient client(server.port());
+  client.send(kGet);
+  (void)client.until("\r\n\r\n");
+  client.send("ab");
+  EXPECT_EQ(wait_for(heard.get_future()), "ab");
+}
+
 constexpr std::string_view kUpgrade =
     "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

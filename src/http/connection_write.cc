@@ -102,7 +102,8 @@ awaitable<Result<void>> Connection::send(Pieces pieces) {
     if (broken_) break;
     const Phase before = phase_;
     const std::size_t left = size_of(pieces);
-    arm(Phase::Answer, core_->limits.stall_seconds);
+    // Behind a switch of protocols the other half goes on reading meanwhile.
+    arm(before == Phase::Switched ? before : Phase::Answer, core_->limits.stall_seconds);
     if (deadline == 0 || unsent - left >= kProgressBytesMin) {
       deadline = wire_->deadline;
       unsent = left;

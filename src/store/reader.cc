@@ -132,8 +132,9 @@ Result<std::vector<RunPiece>> Reader::pieces(const PieceQuery& query) {
   select.bind_text(1, query.run);
   select.bind(2, query.after);
   select.bind(3, static_cast<std::int64_t>(std::min(query.limit, kPageRowsMax)));
+  const std::size_t most = std::min(query.bytes, kPiecePageBytesMax);
   std::size_t bytes = 0;
-  while (bytes < kPiecePageBytesMax && TRY(select.step())) {
+  while ((pieces.empty() || bytes < most) && TRY(select.step())) {
     pieces.push_back(piece_of(select));
     bytes += pieces.back().content.size();
   }

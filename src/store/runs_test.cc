@@ -161,6 +161,15 @@ TEST_F(RunsTest, APageOfLargePiecesIsAShortOne) {
   EXPECT_EQ(pieces("a", first.back().id).size(), 3U);
 }
 
+TEST_F(RunsTest, APageEndsBehindTheBytesThatWereAskedFor) {
+  Store::Batch batch;
+  batch.runs = {run("a", "box", 1)};
+  for (int i = 0; i < 4; ++i) batch.pieces.push_back(piece("a", "12345"));
+  ASSERT_TRUE(write(std::move(batch)));
+  EXPECT_EQ(store_->pieces({.run = "a", .bytes = 6})->size(), 2U);
+  EXPECT_EQ(store_->pieces({.run = "a", .bytes = 0})->size(), 1U) << "never none";
+}
+
 TEST_F(RunsTest, ATrimKeepsTheNewest) {
   Store::Batch batch;
   batch.runs = {run("a", "box", 1), run("b", "box", 1)};

@@ -174,6 +174,7 @@ struct PieceQuery {
   std::string run;
   std::int64_t after = 0;   // those with a greater id, oldest first
   std::size_t limit = 100;  // at most kPageRowsMax; large pieces make a shorter page, never none
+  std::size_t bytes = kPiecePageBytesMax;  // at most that; the page ends behind it
 };
 
 struct StoreOptions {

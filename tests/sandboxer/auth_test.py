@@ -1,5 +1,7 @@
 """Who may knock: tokens, the login of a browser, other people's pages; and the words of every refusal."""
 
+import socket
+
 from sandboxer_case import SandboxerCase
 from harness import main
 from websocket import Refused, WebSocket
@@ -91,6 +93,25 @@ class Auth(SandboxerCase):
     def test_github_is_not_enabled(self):
         for path in ("/auth/github", "/auth/github/callback?code=x", "/auth/github/callback"):
             self.detail(self.ask("GET", path, token=""), 403, "GitHub authentication is not enabled")
+
+    def test_a_body_does_not_outlive_its_token(self):
+        box = self.make()
+        token = self.tenant("default")
+        body = b'{"code": "touch /owned"}'
+        with socket.create_connection(("127.0.0.1", self.server.port), 30) as raw:
+            raw.sendall((f"POST {self.at(box, 'execute')} HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\n"
+                         f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
+                         f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n\r\n").encode())
+            self.assertIn(b" 100 ", raw.recv(4096))  # it is known, and may send its body
+            self.assertEqual(self.ask("DELETE", f"/api/v1/tokens/{token.split('_')[1]}").status, 204)
+            seen = b""
+            try:
+                raw.sendall(body)
+                seen = raw.recv(4096)
+            except ConnectionError:
+                pass  # it is cut, as it should be
+            self.assertEqual(seen, b"")
+        self.assertEqual(self.execute(box, "ls /owned")["exit_code"], 1)
 
     # --- what works
 

@@ -126,8 +126,26 @@ class Proxy(SandboxerCase):
         # Nothing else of it is.
         for path in ("", "/logs", "/files/", "/tree"):
             self.assertEqual(self.ask("GET", f"/sandboxes/{box['name']}{path}", token="").status, 401)
+        # Whichever door closes it or opens it: it is one and the same.
+        for is_public in (False, True):
+            self.good("PUT", f"/api/v1/sandboxes/{box['name']}/visibility", {"public": is_public})
+            self.assertEqual(self.ask("GET", f"/sandboxes/{box['name']}/proxy/", token="").status,
+                             200 if is_public else 401)
+            self.assertEqual(self.show(box)["is_public"], is_public)
         self.good("PATCH", self.at(box), {"public": False})
         self.assertEqual(self.ask("GET", f"/sandboxes/{box['name']}/proxy/", token="").status, 401)
+
+    def test_strangers_cannot_fill_the_owners_audit(self):
+        """Each row is charged to him, and beyond his share his own calls are turned away."""
+        box = self.make(args=IDLE)
+        self.good("PATCH", self.at(box), {"public": True})
+        visitor = self.tenant("passer-by")
+        for port in range(1, 31):
+            answer = self.ask("GET", f"/sandboxes/{box['name']}/proxy/", token=visitor if port % 2 else "",
+                              headers={"X-Sandbox-Port": str(port)})
+            self.detail(answer, 502, "Sandbox connection failed")
+        rows = self.good("GET", f"/api/v1/audit?sandbox={box['name']}&action=port.connect")["rows"]
+        self.assertEqual([row["actor"] for row in rows], ["public"])
 
     def test_a_websocket_is_passed_on(self):
         # netcat plays the server: it answers the handshake and echoes one frame.

@@ -61,6 +61,14 @@ class OwnListener(Attack):
         self.assertEqual(self.said(self.red_token, self.bare, command), ["000"] * 4)
         self.assertEqual(self.web.requests, [])
 
+    def test_nobody_outside_goes_out_through_it(self):
+        """Who may look at a port of a sandbox, which may be everybody, does not get its listener."""
+        for port in (3128, 1080, 53):
+            answer = self.server.call("GET", f"/api/v1/sandboxes/{self.red}/ports/{port}/", token=self.red_token)
+            self.assertEqual(answer.status, 400, answer)
+            answer = self.server.call("GET", f"/api/v1/sandboxes/{self.bare}/ports/{port}/", token=self.red_token)
+            self.assertEqual(answer.status, 502, answer)
+
     def test_what_a_guest_says_about_itself_is_not_believed(self):
         fields = (f"Proxy-Authorization: Bearer {self.red}", f"Proxy-Authorization: Basic {self.red}",
                   f"Proxy-Authorization: Bearer {self.red_token}", f"X-Sandbox: {self.red}",

@@ -4,6 +4,7 @@ import { effect, signal } from '@preact/signals';
 import { getServer, logIn, logOut } from '../api/admin';
 import { ApiError, loggedOut } from '../api/client';
 import type { Scope, ServerInfo } from '../api/types';
+import { nextAddress } from '../lib/next';
 
 export type Phase = 'asking' | 'out' | 'in' | 'unreachable';
 
@@ -14,7 +15,9 @@ export const trouble = signal('');
 export async function ask(): Promise<void> {
   try {
     server.value = await getServer();
-    phase.value = 'in';
+    const next = nextAddress(location.hash);
+    if (next) location.replace(next);
+    else phase.value = 'in';
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
       phase.value = 'out';

@@ -16,8 +16,11 @@ namespace caisson::preview {
 // Behind TLS a name that no sibling host can plant; without, one that does without TLS.
 inline constexpr std::string_view kSecureCookie = "__Host-caisson-preview";
 inline constexpr std::string_view kPlainCookie = "caisson-preview";
-// A sibling host can plant cookies of the plain name: so many are tried.
+// Without TLS a sibling host can plant cookies of the plain name: so many are tried.
 inline constexpr std::size_t kCookiesMax = 4;
+
+// Who looks at a public sandbox: everybody is one visitor.
+inline constexpr std::string_view kPublicActor = "public";
 
 struct Visitor {
   control::Caller caller;
@@ -35,7 +38,8 @@ struct Visitor {
 
 struct Asked {
   const http::Request& request;
-  std::string host;  // without port: the purpose of its logins
+  std::string host;         // without port: the purpose of its logins
+  std::string_view cookie;  // the one name of ours that counts here
   // Nothing when there is no such sandbox.
   std::optional<control::SandboxView> sandbox;
 };

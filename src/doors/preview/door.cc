@@ -14,6 +14,12 @@ bool is_own_path(std::string_view path) {
   return path.starts_with(kOwnPath) || path == kOwnPath.substr(0, kOwnPath.size() - 1);
 }
 
+// Strangers have places of their own: they take none from whose sandbox it is.
+Places::Who place_of(const Name& name, const Visitor& visitor) {
+  const std::string kind = visitor.caller.actor == kPublicActor ? "public " : "";
+  return {kind + name.sandbox, kind + visitor.caller.tenant};
+}
+
 Result<void> is_up(const control::SandboxView& sandbox) {
   switch (sandbox.state) {
     case control::State::Running:
@@ -26,6 +32,15 @@ Result<void> is_up(const control::SandboxView& sandbox) {
       break;
   }
   return failure(Errc::NotFound, "this sandbox does not run");
+}
+
+// The address as the program knows it. Configurations of Caddy for the old system put the path of
+// its proxy before it, also before our own paths.
+std::string target_inside(const http::Request& request, const Name& name) {
+  std::string target = target_of(request);
+  const std::string before = "/sandboxes/" + name.sandbox + "/proxy";
+  if (target.starts_with(before + "/")) target.erase(0, before.size());
+  return target;
 }
 
 // What a visitor can do about it. Nobody knows yet that he speaks of us, so it names no sandbox.
@@ -65,28 +80,23 @@ std::optional<control::SandboxView> Door::State::look_up(const std::string& sand
 }
 
 awaitable<Result<void>> Door::State::visit(http::Exchange& exchange, const Name& name,
-                                           const Visitor& visitor) {
+                                           const Visitor& visitor, std::string target) {
   const http::Request& request = exchange.request();
   if (request.wants_websocket && !is_own_origin(request)) {
     co_return failure(Errc::Denied, "Origin is another web page: it may not open a WebSocket here");
   }
-  const auto place = places.take(name.sandbox);
-  if (!place) {
-    co_return failure(Errc::Exhausted, "too many requests into this sandbox are under way");
-  }
-  auto reached = co_await reach(visitor.caller, name);
-  if (!reached) co_return std::unexpected(reached.error());
+  // From before the first wait: a token that is withdrawn takes the visit with it.
   std::shared_ptr<void> watched;
   if (visitor.by_token) {
     auto cut = [&exchange] { exchange.cut(); };
     watched = access.watch(visitor.caller, co_await boost::asio::this_coro::executor, cut);
   }
-  std::string target = target_of(request);
-  // As configurations of Caddy for the old system rewrite it, on the sandbox's own host.
-  if (const std::string before = "/sandboxes/" + name.sandbox + "/proxy";
-      target.starts_with(before + "/")) {
-    target.erase(0, before.size());
+  const auto place = places.take(place_of(name, visitor));
+  if (!place) {
+    co_return failure(Errc::Exhausted, "too many requests into this sandbox are under way");
   }
+  auto reached = co_await reach(visitor.caller, name);
+  if (!reached) co_return std::unexpected(reached.error());
   proxy::Passage passage;
   passage.port = reached->port;
   passage.raw_tail = target;
@@ -101,19 +111,21 @@ awaitable<Result<void>> Door::State::visit(http::Exchange& exchange, const Name&
 awaitable<Result<void>> Door::State::serve(http::Exchange& exchange, const Name& name,
                                            Visitor& visitor) {
   const http::Request& request = exchange.request();
-  if (is_own_path(request.path)) co_return co_await serve_own(exchange, name);
-  const Asked asked{request, make_host(name, options.vhost), look_up(name.sandbox)};
+  std::string target = target_inside(request, name);
+  const std::string path = target.substr(0, target.find('?'));
+  if (is_own_path(path)) co_return co_await serve_own(exchange, name, path);
+  const Asked asked{request, make_host(name, options.vhost), cookie_name(), look_up(name.sandbox)};
   auto admitted = admit(asked, access, logins);
   if (!admitted) {
     if (admitted.error().code == Errc::Unauthenticated && is_navigation(request)) {
-      co_await answer_redirect(exchange, 302, login_address(name, request));
+      co_await answer_redirect(exchange, 302, login_address(name, target));
       co_return Result<void>{};
     }
     co_return std::unexpected(admitted.error());
   }
   visitor = std::move(*admitted);
   if (auto up = is_up(*asked.sandbox); !up) co_return up;
-  co_return co_await visit(exchange, name, visitor);
+  co_return co_await visit(exchange, name, visitor, std::move(target));
 }
 
 awaitable<void> Door::handle(http::Exchange& exchange) {

@@ -4,6 +4,7 @@
 #include "doors/preview/admission.h"
 #include "doors/preview/fakes_test.h"
 #include "doors/preview/name.h"
+#include "doors/preview/places.h"
 #include "doors/preview/visits.h"
 
 namespace caisson::preview {
@@ -332,6 +333,85 @@ TEST_F(Preview, APublicOneIsForEverybody) {
   EXPECT_EQ(fleet_.calls, (std::vector<std::string>{"ports", "connect red a 8000"}));
 }
 
+// Each row in the audit is charged to the owner, who could be locked out of his own server.
+TEST_F(Preview, StrangersCostTheOwnerOneRow) {
+  fleet_.all[kRed].labels["caisson.public"] = "true";
+  fleet_.refuses = Error{Errc::Protocol, "nothing listens"};
+  for (const char* port : {"1", "2", "3"}) {
+    EXPECT_EQ(ask({.host = std::string(port) + "-" + kRed + "." + kVhost})->code, 502U);
+  }
+  EXPECT_EQ(fleet_.calls,
+            (std::vector<std::string>{"connect red a 1", "again red a 2", "again red a 3"}));
+}
+
+TEST_F(Preview, StrangersTakeNoPlaceFromTheOwner) {
+  fleet_.all[kRed].labels["caisson.public"] = "true";
+  fleet_.stays = true;
+  fleet_.answer = "HTTP/1.1 200 OK\r\n";
+  std::vector<std::unique_ptr<Exchange>> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(request({}));
+    asio::co_spawn(io_, door_.handle(*waiting.back()), asio::detached);
+  }
+  auto stranger = request({});
+  asio::co_spawn(io_, door_.handle(*stranger), asio::detached);
+  while (stranger->code == 0) io_.run_one();
+  EXPECT_EQ(stranger->code, 503U);
+  // It is private again; who has a right to it finds room.
+  fleet_.all[kRed].labels.clear();
+  fleet_.stays = false;
+  fleet_.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+  auto owner = request({.fields = {bearer(kRedToken)}});
+  asio::co_spawn(io_, door_.handle(*owner), asio::detached);
+  while (owner->code == 0) io_.run_one();
+  EXPECT_EQ(owner->code, 200U);
+  fleet_.staying.clear();
+  io_.run();
+}
+
+TEST(PreviewPlaces, OneTenantLeavesRoomForOthers) {
+  Places places({.all = 3, .per_tenant = 2, .per_sandbox = 1});
+  const auto one = places.take({"a", "red"});
+  EXPECT_FALSE(places.take({"a", "red"}));
+  {
+    const auto two = places.take({"b", "red"});
+    ASSERT_TRUE(one && two);
+    EXPECT_FALSE(places.take({"c", "red"}));
+    const auto three = places.take({"d", "blue"});
+    ASSERT_TRUE(three);
+    EXPECT_FALSE(places.take({"e", "green"}));
+  }
+  EXPECT_TRUE(places.take({"c", "red"}));
+}
+
+// As Caddyfiles of the old system do with every path.
+TEST_F(Preview, ARewrittenAddressIsTheSame) {
+  const std::string before = "/sandboxes/" + kRed + "/proxy";
+  const auto asked = ask({.target = before + "/a?b=c", .fields = {page()}});
+  EXPECT_EQ(asked->field("Location"),
+            "https://box.example/preview/open?host=" + kRed + ".box.example&path=%2Fa%3Fb%3Dc");
+  const std::string link = *door_.invitation(Access::caller("red"), kRed, std::nullopt);
+  const auto entered = ask({.target = before + link.substr(link.find("/.caisson"))});
+  EXPECT_EQ(entered->code, 303U);
+  const std::string set = entered->field("Set-Cookie");
+  const auto seen =
+      ask({.target = before + "/a?b=c", .fields = {{"Cookie", set.substr(0, set.find(';'))}}});
+  EXPECT_EQ(seen->code, 200U);
+  EXPECT_TRUE(fleet_.heard().starts_with("GET /a?b=c HTTP/1.1\r\n"));
+  fleet_.all[kRed].labels["caisson.public"] = "true";
+  fleet_.calls.clear();
+  EXPECT_EQ(ask({.target = before + "/.caisson/enter?ticket=secret"})->code, 403U);
+  EXPECT_TRUE(fleet_.calls.empty()) << "a ticket is not for the program";
+}
+
+TEST_F(Preview, ASiblingCannotPushOurCookieOut) {
+  std::string cookies;
+  for (std::size_t i = 0; i < kCookiesMax; ++i) cookies += "caisson-preview=planted; ";
+  cookies += cookie(Access::caller("red"), kRed + "." + kVhost);
+  EXPECT_EQ(ask({.fields = {{"Cookie", cookies}}})->code, 200U);
+  EXPECT_EQ(fleet_.heard().find("planted"), std::string::npos);
+}
+
 TEST_F(Preview, WhatAVisitorNeedNotAskTwice) {
   for (int i = 0; i < 3; ++i) (void)ask({.fields = {bearer(kRedToken)}});
   EXPECT_EQ(fleet_.calls, (std::vector<std::string>{"ports", "connect red a 8000",
@@ -412,6 +492,10 @@ TEST_F(Preview, WithoutTokensOnlyThisMachineLooks) {
   EXPECT_EQ(ask({.local = true})->code, 200U);
   EXPECT_EQ(ask({.fields = {{"X-Forwarded-For", "192.0.2.7"}}, .local = true})->code, 401U);
   EXPECT_EQ(ask({.fields = {{"Origin", "https://evil.test"}}, .local = true})->code, 401U);
+  // Whatever stands in a token there: every one would be good.
+  EXPECT_EQ(
+      ask({.fields = {bearer(kRedToken), {"X-Forwarded-For", "192.0.2.7"}}, .local = true})->code,
+      401U);
 }
 
 TEST_F(Preview, KnowsItsNames) {

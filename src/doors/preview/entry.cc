@@ -35,10 +35,12 @@ std::string target_of(const http::Request& request) {
 }
 
 std::string Door::State::cookie(std::string_view secret) const {
-  const bool secure = options.scheme == "https";
-  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{}",
-                     secure ? kSecureCookie : kPlainCookie, secret, control::kPreviewLife.count(),
-                     secure ? "; Secure" : "");
+  return fmt::format("{}={}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{}", cookie_name(), secret,
+                     control::kPreviewLife.count(), options.scheme == "https" ? "; Secure" : "");
+}
+
+std::string_view Door::State::cookie_name() const {
+  return options.scheme == "https" ? kSecureCookie : kPlainCookie;
 }
 
 Result<std::string> Door::State::invite(const control::Caller& caller, const Name& name,
@@ -50,8 +52,7 @@ Result<std::string> Door::State::invite(const control::Caller& caller, const Nam
                      percent_encode(is_local_path(path) ? path : "/"));
 }
 
-std::string Door::State::login_address(const Name& name, const http::Request& request) const {
-  const std::string target = target_of(request);
+std::string Door::State::login_address(const Name& name, std::string_view target) const {
   return fmt::format("{}/preview/open?host={}&path={}", make_origin(options.vhost, options),
                      percent_encode(make_host(name, options.vhost)),
                      percent_encode(is_local_path(target) ? target : "/"));
@@ -73,9 +74,9 @@ awaitable<Result<void>> Door::State::enter(http::Exchange& exchange, const Name&
 }
 
 // A link that a program looks at with HEAD is still good for the person who follows it.
-awaitable<Result<void>> Door::State::serve_own(http::Exchange& exchange, const Name& name) {
-  const http::Request& request = exchange.request();
-  if (request.path == kEnterPath && request.method == http::Method::Get) {
+awaitable<Result<void>> Door::State::serve_own(http::Exchange& exchange, const Name& name,
+                                               std::string path) {
+  if (path == kEnterPath && exchange.request().method == http::Method::Get) {
     co_return co_await enter(exchange, name);
   }
   co_return failure(Errc::NotFound, "there is no such page");

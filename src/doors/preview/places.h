@@ -1,4 +1,5 @@
-// doors/preview/places.h — how many requests pass at once: in all, and into one sandbox.
+// doors/preview/places.h — how many requests pass at once: in all, of one tenant, and into one
+// sandbox.
 #pragma once
 
 #include <cstddef>
@@ -6,52 +7,74 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace caisson::preview {
 
 class Places {
-  struct Counts {
+  using Counts = std::map<std::string, std::size_t, std::less<>>;
+  struct Taken {
     std::size_t all = 0;
-    std::map<std::string, std::size_t, std::less<>> per_sandbox;
+    Counts per_tenant;
+    Counts per_sandbox;
   };
 
  public:
-  Places(std::size_t max, std::size_t per_sandbox_max)
-      : max_(max), per_sandbox_max_(per_sandbox_max) {}
+  struct Limits {
+    std::size_t all = 0;
+    std::size_t per_tenant = 0;
+    std::size_t per_sandbox = 0;
+  };
+  struct Who {
+    std::string sandbox;
+    std::string tenant;
+  };
+
+  explicit Places(Limits limits) : limits_(limits) {}
 
   // Given back when it goes. It may outlive the count.
   class Place {
    public:
-    Place(std::shared_ptr<Counts> counts, std::string sandbox)
-        : counts_(std::move(counts)), sandbox_(std::move(sandbox)) {
-      ++counts_->all;
-      ++counts_->per_sandbox[sandbox_];
+    Place(std::shared_ptr<Taken> taken, Who who) : taken_(std::move(taken)), who_(std::move(who)) {
+      ++taken_->all;
+      ++taken_->per_tenant[who_.tenant];
+      ++taken_->per_sandbox[who_.sandbox];
     }
     Place(Place&&) noexcept = default;
     Place& operator=(Place&&) = delete;
     ~Place() {
-      if (!counts_) return;
-      --counts_->all;
-      const auto own = counts_->per_sandbox.find(sandbox_);
-      if (--own->second == 0) counts_->per_sandbox.erase(own);
+      if (!taken_) return;
+      --taken_->all;
+      give_back(taken_->per_tenant, who_.tenant);
+      give_back(taken_->per_sandbox, who_.sandbox);
     }
 
    private:
-    std::shared_ptr<Counts> counts_;
-    std::string sandbox_;
+    static void give_back(Counts& counts, const std::string& key) {
+      const auto own = counts.find(key);
+      if (--own->second == 0) counts.erase(own);
+    }
+
+    std::shared_ptr<Taken> taken_;
+    Who who_;
   };
 
-  [[nodiscard]] std::optional<Place> take(const std::string& sandbox) {
-    const auto own = counts_->per_sandbox.find(sandbox);
-    const std::size_t taken = own == counts_->per_sandbox.end() ? 0 : own->second;
-    if (counts_->all >= max_ || taken >= per_sandbox_max_) return std::nullopt;
-    return std::optional<Place>(std::in_place, counts_, sandbox);
+  [[nodiscard]] std::optional<Place> take(Who who) {
+    if (taken_->all >= limits_.all || of(taken_->per_tenant, who.tenant) >= limits_.per_tenant ||
+        of(taken_->per_sandbox, who.sandbox) >= limits_.per_sandbox) {
+      return std::nullopt;
+    }
+    return std::optional<Place>(std::in_place, taken_, std::move(who));
   }
 
  private:
-  std::size_t max_;
-  std::size_t per_sandbox_max_;
-  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+  [[nodiscard]] static std::size_t of(const Counts& counts, const std::string& key) {
+    const auto own = counts.find(key);
+    return own == counts.end() ? 0 : own->second;
+  }
+
+  Limits limits_;
+  std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
 };
 
 }  // namespace caisson::preview

@@ -5,15 +5,21 @@
 
 namespace caisson::preview {
 
-// The first connection of a visit is in the audit; a page's other requests are the same visit.
+// The first connection of a visit is in the audit; a page's other requests are the same visit. All
+// strangers are one visitor, whichever port they try and whoever listens there: the rows are
+// charged to the owner, who would be turned away himself when strangers had filled his share.
 awaitable<Result<UniqueFd>> Door::State::connect(const control::Caller& caller, std::string sandbox,
                                                  std::uint16_t port) {
-  const std::string key = fmt::format("{} {} {} {}", sandbox, port, caller.actor, caller.peer);
+  const bool stranger = caller.actor == kPublicActor;
+  const std::string key =
+      stranger ? fmt::format("{} {}", sandbox, kPublicActor)
+               : fmt::format("{} {} {} {}", sandbox, port, caller.actor, caller.peer);
   if (visits.find(key, Clock::now())) {
     co_return co_await fleet.connect_again(caller, std::move(sandbox), port);
   }
+  if (stranger) visits.put(key, true, Clock::now());
   auto socket = co_await fleet.connect_port(caller, std::move(sandbox), port);
-  if (socket) visits.put(key, true, Clock::now());
+  if (socket && !stranger) visits.put(key, true, Clock::now());
   co_return socket;
 }
 

@@ -44,6 +44,7 @@ struct PreviewOptions {
   std::string scheme = "https";  // as browsers reach us
   std::uint16_t port = 0;        // as browsers reach us; 0: the scheme's own
   std::size_t streams_max = 2048;
+  std::size_t streams_per_tenant_max = 512;
   std::size_t streams_per_sandbox_max = 256;
   std::function<void(const RequestLine&)> on_request{};
   std::function<void(std::string_view request_id, const Error&)> on_failure{};

@@ -19,11 +19,13 @@ struct Door::State {
         access(tokens),
         logins(known),
         options(std::move(wanted)),
-        places(options.streams_max, options.streams_per_sandbox_max) {}
+        places({options.streams_max, options.streams_per_tenant_max,
+                options.streams_per_sandbox_max}) {}
 
   // --- door.cc
   awaitable<Result<void>> serve(http::Exchange& exchange, const Name& name, Visitor& visitor);
-  awaitable<Result<void>> visit(http::Exchange& exchange, const Name& name, const Visitor& visitor);
+  awaitable<Result<void>> visit(http::Exchange& exchange, const Name& name, const Visitor& visitor,
+                                std::string target);
   [[nodiscard]] std::optional<control::SandboxView> look_up(const std::string& sandbox) const;
 
   // --- ports.cc
@@ -36,11 +38,12 @@ struct Door::State {
                                       std::uint16_t port);
 
   // --- entry.cc
-  awaitable<Result<void>> serve_own(http::Exchange& exchange, const Name& name);
+  awaitable<Result<void>> serve_own(http::Exchange& exchange, const Name& name, std::string path);
   awaitable<Result<void>> enter(http::Exchange& exchange, const Name& name);
   [[nodiscard]] Result<std::string> invite(const control::Caller& caller, const Name& name,
                                            std::string_view path);
-  [[nodiscard]] std::string login_address(const Name& name, const http::Request& request) const;
+  [[nodiscard]] std::string login_address(const Name& name, std::string_view target) const;
+  [[nodiscard]] std::string_view cookie_name() const;
   [[nodiscard]] std::string cookie(std::string_view secret) const;
 
   control::Fleet& fleet;

@@ -67,6 +67,16 @@ bool is_coded(const Parser& parser) {
          (!coding.empty() && !http::same_name(coding, "chunked"));
 }
 
+bool is_crowded(const Parser& parser) {
+  std::size_t fields = 0;
+  std::size_t connection = 0;
+  for (const auto& field : parser.get()) {
+    ++fields;
+    if (field.name() == beast::http::field::connection) connection += field.value().size();
+  }
+  return fields > kFieldsMax || connection > kConnectionBytesMax;
+}
+
 AnswerHead describe(const Parser& parser, bool to_head) {
   AnswerHead head;
   head.status = parser.get().result_int();
@@ -99,6 +109,7 @@ awaitable<Result<AnswerHead>> read_answer_head(Inside& inside, bool to_head) {
     const unsigned status = parser.get().result_int();
     if (status >= 600 || status < 100) co_return inside.wrong("sent an unknown status");
     if (status != 101 && status < 200) continue;
+    if (is_crowded(parser)) co_return inside.wrong("sent a head of too many fields");
     if (is_coded(parser)) co_return inside.wrong("sent its answer in an unknown coding");
     inside.unread(received.left());
     co_return describe(parser, to_head);

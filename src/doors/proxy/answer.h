@@ -14,6 +14,10 @@
 namespace caisson::proxy {
 
 inline constexpr int kInformationalMax = 8;  // answers of 1xx before the real one
+// Each field is compared with the others, and with what Connection names; ten thousand of them
+// would keep the thread from everybody else.
+inline constexpr std::size_t kFieldsMax = 256;
+inline constexpr std::size_t kConnectionBytesMax = 1024;
 
 struct AnswerHead {
   enum class Body : std::uint8_t {

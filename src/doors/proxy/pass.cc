@@ -13,6 +13,7 @@
 #include "doors/proxy/head.h"
 #include "doors/proxy/inside.h"
 #include "doors/proxy/proxy.h"
+#include "doors/shared/guard.h"
 
 namespace caisson::proxy {
 
@@ -176,6 +177,9 @@ awaitable<Result<void>> pass_switch(http::Exchange& exchange, Inside& inside,
 
 awaitable<Result<void>> pass(http::Exchange& exchange, UniqueFd fd, Passage passage) {
   const http::Request& request = exchange.request();
+  if (passage.place == Place::UnderPath && doors::is_for_our_page(request)) {
+    co_return failure(Errc::Denied, "no page of this server runs what a sandbox sends");
+  }
   auto inside = Inside::take(co_await asio::this_coro::executor, std::move(fd), passage.port);
   if (!inside) co_return std::unexpected(inside.error());
   const auto text = upstream_head(request, passage);

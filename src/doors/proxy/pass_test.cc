@@ -36,7 +36,7 @@ class Pass : public testing::Test {
     Passage passage;
     passage.port = 8000;
     passage.raw_tail = target;
-    passage.place = Place::OwnHost;
+    passage.place = place_;
     passage.host = "a.vhost.example";
     passage.answer_timeout = answer_timeout_;
     auto done = co_await pass(exchange, std::move(ours_), std::move(passage));
@@ -53,6 +53,7 @@ class Pass : public testing::Test {
   std::unique_ptr<LoopbackServer> server_;
   std::unique_ptr<RawClient> client_;
   seconds answer_timeout_{300};
+  Place place_ = Place::OwnHost;
   std::promise<std::string> ended_;
 };
 
@@ -164,6 +165,46 @@ TEST_F(Pass, AHeadHasALimit) {
   while (head.size() <= kHeadBytesMax) head += "X-Long: " + std::string(1000, 'x') + "\r\n";
   program_->send(head);
   EXPECT_EQ(client_->reply().status, 502U);
+}
+
+// Ten thousand short ones fit into a head that is not too long.
+TEST_F(Pass, AHeadHasNotTooManyFields) {
+  client_->send(kGet);
+  (void)program_->until("\r\n\r\n");
+  std::string head = "HTTP/1.1 200 OK\r\n";
+  for (std::size_t i = 0; i <= kFieldsMax; ++i) head += "x" + std::to_string(i) + ":\r\n";
+  program_->send(head + "\r\n");
+  EXPECT_EQ(client_->reply().status, 502U);
+}
+
+TEST_F(Pass, ConnectionDoesNotNameTooMuch) {
+  client_->send(kGet);
+  (void)program_->until("\r\n\r\n");
+  std::string names = "a";
+  while (names.size() <= kConnectionBytesMax) names += ",a";
+  program_->send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: " + names + "\r\n\r\n");
+  EXPECT_EQ(client_->reply().status, 502U);
+}
+
+TEST_F(Pass, NoPageOfOursRunsWhatASandboxSends) {
+  place_ = Place::UnderPath;
+  client_->send(
+      "GET /x.js HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: same-origin\r\n"
+      "Sec-Fetch-Dest: script\r\n\r\n");
+  EXPECT_EQ(client_->reply().status, 502U);
+  EXPECT_EQ(outcome(), "Denied");
+  EXPECT_TRUE(program_->closed()) << "it was not even asked";
+}
+
+// Its own page, which has no origin.
+TEST_F(Pass, APageOfASandboxRunsItsOwnScripts) {
+  place_ = Place::UnderPath;
+  client_->send(
+      "GET /x.js HTTP/1.1\r\nHost: a\r\nSec-Fetch-Site: cross-site\r\n"
+      "Sec-Fetch-Dest: script\r\n\r\n");
+  (void)program_->until("\r\n\r\n");
+  program_->send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  EXPECT_EQ(client_->reply().body, "ok");
 }
 
 TEST_F(Pass, ABodyGoesInAsItCame) {

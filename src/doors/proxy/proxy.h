@@ -46,7 +46,8 @@ struct Passage {
 
 // `inside` is a connected TCP socket. Errors before the answer has begun: Protocol (the program
 // does not speak HTTP, or broke off), TimedOut, Gone (the client left), InvalidArgument (what the
-// client sent cannot be passed on). An error after exchange.begun() means a cut answer.
+// client sent cannot be passed on), Denied (a page of ours would run it). An error after
+// exchange.begun() means a cut answer.
 awaitable<Result<void>> pass(http::Exchange& exchange, UniqueFd inside, Passage passage);
 
 }  // namespace caisson::proxy

@@ -104,8 +104,17 @@ Call::Refusal refusal_of(const Error& error) {
   return {500, {}};  // told to whoever runs the server only
 }
 
+Result<void> hold_answer(Call& call, std::size_t bytes) {
+  if (bytes <= doors::kUncountedBytesMax || bytes <= call.hold().bytes()) return {};
+  if (!call.hold().overdraw(bytes)) return doors::Budget::exhausted();
+  return {};
+}
+
 awaitable<Result<void>> answer(Call& call, const json::object& body) {
-  co_await call.exchange.respond(200, kJsonType, doors::json_text(body));
+  std::string text = doors::json_text(body);
+  // As values and as text.
+  if (auto room = hold_answer(call, 2 * text.size()); !room) co_return room;
+  co_await call.exchange.respond(200, kJsonType, std::move(text));
   co_return Result<void>{};
 }
 

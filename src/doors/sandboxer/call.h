@@ -57,6 +57,9 @@ struct Call {
 // What an error of control becomes, where a handler knows nothing better.
 [[nodiscard]] Call::Refusal refusal_of(const Error& error);
 
+// Exhausted when so many bytes of an answer find no room beside the tenant's others: they stay
+// until the last of them is sent, however slowly it is read.
+[[nodiscard]] Result<void> hold_answer(Call& call, std::size_t bytes);
 awaitable<Result<void>> answer(Call& call, const boost::json::object& body);
 
 // The body as JSON, into the call. What is wrong with it is a refusal.

@@ -65,7 +65,7 @@ RowPtr public_row(Call& call) {
   const std::size_t end = rest.find('/');
   if (end == std::string_view::npos || !rest.substr(end).starts_with(kProxyPart)) return nullptr;
   const RowPtr row = call.services().rows.by_name(rest.substr(0, end));
-  return row && row->living() && !row->ending && row->is_public ? row : nullptr;
+  return row && row->living() && !row->ending && call.services().is_public(*row) ? row : nullptr;
 }
 
 Result<void> identify(Call& call) {
@@ -153,13 +153,14 @@ awaitable<Result<void>> serve(Call& call) {
     if (!query) co_return refuse(call, 400, "The query is malformed");
     call.query = *std::move(query);
   }
-  if (route.json) {
-    if (auto read = co_await read_body(call); !read) co_return read;
-  }
+  // From before the first wait: a body that drips for hours must not outlive its token.
   std::shared_ptr<void> watched;
   if (route.who != Who::Anybody) {
     auto cut = [&call] { call.exchange.cut(); };
     watched = call.services().access.watch(call.caller, call.services().executor, cut);
+  }
+  if (route.json) {
+    if (auto read = co_await read_body(call); !read) co_return read;
   }
   co_return co_await route.handler(call);
 }

@@ -72,6 +72,8 @@ awaitable<Result<json::array>> pieces_of(Call& call, std::string run, std::int64
 awaitable<Result<json::array>> runs_with_pieces(Call& call, Page page, bool newest_first) {
   json::array out;
   if (page.limit == 0) co_return out;
+  const auto turn = co_await call.services().questions.ask(call.caller.tenant);
+  if (!turn) co_return std::unexpected(turn.error());
   co_await call.services().ledger->settle(page.row->id);
   store::RunQuery query;
   query.sandbox = page.row->id;
@@ -115,6 +117,8 @@ awaitable<Result<void>> show_executions(Call& call) {
 awaitable<Result<void>> show_execution(Call& call) {
   auto page = read_page(call, 100);
   if (!page) co_return std::unexpected(page.error());
+  auto turn = co_await call.services().questions.ask(call.caller.tenant);
+  if (!turn) co_return std::unexpected(turn.error());
   co_await call.services().ledger->settle(page->row->id);
   auto run = co_await call.services().history.run(call.match.second);
   if (!run) co_return std::unexpected(run.error());
@@ -123,6 +127,7 @@ awaitable<Result<void>> show_execution(Call& call) {
   std::size_t bytes = 0;
   auto pieces = co_await pieces_of(call, (*run)->id, page->start, page->limit, bytes);
   if (!pieces) co_return std::unexpected(pieces.error());
+  *turn = control::Turns::Turn();  // the rest goes as fast as the client reads
   const json::object body{{"execution", run_json(**run)}, {"logs", *std::move(pieces)}};
   co_return co_await answer(call, body);
 }

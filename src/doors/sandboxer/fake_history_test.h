@@ -71,9 +71,12 @@ class History final : public control::History {
   }
   awaitable<Result<std::vector<store::RunPiece>>> pieces(store::PieceQuery query) override {
     std::vector<store::RunPiece> out;
+    std::size_t bytes = 0;
     for (const store::RunPiece& piece : all_pieces) {
-      if (piece.run == query.run && piece.id > query.after && out.size() < query.limit)
-        out.push_back(piece);
+      if (piece.run != query.run || piece.id <= query.after || out.size() >= query.limit) continue;
+      if (bytes >= query.bytes) break;
+      out.push_back(piece);
+      bytes += piece.content.size();
     }
     co_return out;
   }

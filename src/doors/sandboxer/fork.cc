@@ -94,6 +94,8 @@ awaitable<Result<void>> fork_sandbox(Call& call) {
   row->hostname = wish->hostname.empty() ? fork_hostname((*parent)->hostname, row->label)
                                          : lower_case(wish->hostname);
   row->is_public = false;
+  row->ending = false;  // somebody may end the parent right now
+  row->deleted_at.reset();
   row->main.reset();
   row->exit_code.reset();
   auto forked = co_await fork_files(call, **parent, *row);

@@ -42,6 +42,14 @@ std::shared_ptr<MainProcess> main_of(Services& services, const Row& row, std::ui
   return std::make_shared<MainProcess>(services.executor, std::move(log));
 }
 
+// A row stays when its sandbox is gone, and a tenant has thousands: what nobody asks for any more,
+// and may be a megabyte, goes.
+void close_row(Row& row, store::WallTime now, std::string reason) {
+  row.deleted_at = now;
+  row.delete_reason = std::move(reason);
+  row.command = {};
+}
+
 enum class After : std::uint8_t { Ended, TryAgain, Leave };
 
 // Its stream broke. Is the sandbox gone, or can it be asked again?
@@ -179,8 +187,7 @@ awaitable<std::uint32_t> oldest_process(Services& services, const Row& row) {
 awaitable<void> take_up(ServicesPtr services, RowPtr row) {
   const auto view = services->fleet.get(own_caller(row->tenant), row->name);
   if (!view && view.error().code == Errc::NotFound) {
-    row->deleted_at = services->now();
-    row->delete_reason = kStartupSync;
+    close_row(*row, services->now(), std::string(kStartupSync));
     (void)co_await keep_row(services, row);
     co_return;
   }
@@ -254,13 +261,13 @@ awaitable<Result<void>> end_life(ServicesPtr services, control::Caller caller, R
                                  std::string reason) {
   if (!row->living()) co_return Result<void>{};
   row->ending = true;
+  row->is_public = services->is_public(*row);
   auto gone = co_await services->fleet.destroy(caller, row->name);
   if (!gone && gone.error().code != Errc::NotFound) {
     row->ending = false;
     co_return gone;
   }
-  row->deleted_at = services->now();
-  row->delete_reason = std::move(reason);
+  close_row(*row, services->now(), std::move(reason));
   row->ending = false;
   // Should the server die before this is on disk, the next one finds no sandbox and ends the row.
   services->ledger->put_listing(listing_of(*row));

@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 awaitable<void> Log::append(std::string bytes) {
   while (waiting_.size() > kLogWaitingMax) {
-    hurry_ = true;
+    hurry_ = offset();
     if (!co_await signal_.wait()) co_return;
   }
   waiting_ += bytes;
@@ -41,7 +41,8 @@ std::string Log::take_piece() {
 awaitable<void> Log::write(std::shared_ptr<Log> self) {
   Log& log = *self;
   for (;;) {
-    if (!log.hurry_ && !log.finishing_ && log.waiting_.size() < kPieceBytesMax) {
+    const bool hurry = log.finishing_ || log.settled_ < log.hurry_;
+    if (!hurry && log.waiting_.size() < kPieceBytesMax) {
       log.pause_.expires_after(log.followers_ > 0 ? kFollowedDelay : kQuietDelay);
       boost::system::error_code ec;
       co_await log.pause_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
@@ -69,22 +70,23 @@ awaitable<void> Log::write(std::shared_ptr<Log> self) {
     } else {
       log.lost_ += bytes.size();
     }
+    log.settled_ = log.offset_;
     log.signal_.wake();
     if (log.waiting_.empty()) break;
   }
   log.writing_ = false;
-  log.hurry_ = false;
+  log.hurry_ = 0;
   log.signal_.wake();
 }
 
 awaitable<void> Log::flush() {
-  hurry_ = true;
+  const std::uint64_t goal = offset();
+  hurry_ = goal;
   pause_.cancel();
   write_soon();
-  while (writing_) {
+  while (writing_ && settled_ < goal) {
     if (!co_await signal_.wait()) co_return;
   }
-  hurry_ = false;
 }
 
 awaitable<void> Log::finish(std::optional<int> exit_code) {
@@ -101,6 +103,7 @@ awaitable<Result<std::string>> LogReader::next() {
   query.run = run_;
   query.after = after_;
   query.limit = kPiecesPerRead;
+  query.bytes = kLogReadBytes;
   auto pieces = co_await history_.pieces(std::move(query));
   if (!pieces) co_return std::unexpected(pieces.error());
   std::string out;

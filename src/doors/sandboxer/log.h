@@ -26,7 +26,8 @@ inline constexpr std::int64_t kTrimEveryBytes = 1L << 20U;
 inline constexpr milliseconds kFollowedDelay{20};
 inline constexpr milliseconds kQuietDelay{500};
 inline constexpr std::size_t kPiecesPerRead = 64;
-inline constexpr std::string_view kMainRun = "main:";  // and the sandbox's name: the run's id
+inline constexpr std::size_t kLogReadBytes = 128UL * 1024;  // about, of one look into the history
+inline constexpr std::string_view kMainRun = "main:";       // and the sandbox's name: the run's id
 // And the row's id: whose run it is. So a log is not one of the runs of which the oldest go.
 inline constexpr std::string_view kLogOwner = "log:";
 
@@ -39,18 +40,22 @@ class Log : public std::enable_shared_from_this<Log> {
         history_(history),
         run_(std::move(run)),
         offset_(offset),
+        settled_(offset),
         signal_(executor_),
         pause_(executor_) {}
 
   // Waits while too much waits for the disk.
   awaitable<void> append(std::string bytes);
-  // Until all that has come is in the history.
+  // Until all that has come by now is in the history, or lost: what comes meanwhile is not waited
+  // for, as a program may talk for ever.
   awaitable<void> flush();
   // Nothing comes any more.
   awaitable<void> finish(std::optional<int> exit_code);
 
   [[nodiscard]] const std::string& id() const noexcept { return run_.id; }
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_ + waiting_.size(); }
+  // Behind what is in the history, or lost.
+  [[nodiscard]] std::uint64_t settled() const noexcept { return settled_; }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
   // Until there is more in the history, or it has ended. False when the waiter was cancelled.
@@ -79,7 +84,9 @@ class Log : public std::enable_shared_from_this<Log> {
   boost::asio::any_io_executor executor_;
   control::History& history_;
   store::RunRecord run_;
-  std::uint64_t offset_;  // behind what was taken for the history
+  std::uint64_t offset_;     // behind what was taken for the history
+  std::uint64_t settled_;    // behind what is in it, or lost
+  std::uint64_t hurry_ = 0;  // somebody waits for what is before it
   std::string waiting_;
   Signal signal_;
   boost::asio::steady_timer pause_;
@@ -88,7 +95,6 @@ class Log : public std::enable_shared_from_this<Log> {
   std::uint64_t lost_ = 0;  // bytes that the history did not take
   bool known_ = false;      // the run is in the history
   bool writing_ = false;
-  bool hurry_ = false;
   bool finishing_ = false;
   bool ended_ = false;
 };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "doors/sandboxer/fake_history_test.h"
 #include "doors/sandboxer/hub.h"
 #include "doors/sandboxer/ledger.h"
@@ -68,6 +71,48 @@ TEST_F(LogTest, ASlowDiskHoldsUpOnlyBeyondTheBound) {
   fake::run(io_, finish);
   EXPECT_EQ(written, 40);
   EXPECT_EQ(history_.text().size(), 40 * kPieceBytesMax);
+}
+
+// Whoever asks for the log of a program that talks for ever is answered all the same.
+TEST_F(LogTest, AFlushDoesNotWaitForWhatComesLater) {
+  const auto one = log();
+  bool flushed = false;
+  bool stop = false;
+  auto talk = [&, one]() -> awaitable<void> {
+    while (!stop) {
+      co_await one->append(std::string(kPieceBytesMax, 'x'));
+      co_await asio::post(io_, asio::use_awaitable);
+    }
+  };
+  auto ask = [&, one]() -> awaitable<void> {
+    co_await one->append("first");
+    co_await one->flush();
+    EXPECT_GE(one->settled(), 5U);
+    flushed = true;
+    stop = true;
+  };
+  asio::co_spawn(io_, talk, asio::detached);
+  asio::co_spawn(io_, ask, asio::detached);
+  constexpr int kTurnsMax = 10'000;
+  for (int i = 0; i < kTurnsMax && !flushed; ++i) io_.run_one();
+  EXPECT_TRUE(flushed);
+  stop = true;
+  io_.run();
+}
+
+TEST_F(LogTest, APageOfALogIsAShortOne) {
+  for (std::int64_t i = 1; i <= 8; ++i) {
+    store::RunPiece piece;
+    piece.run = "main:x";
+    piece.id = i;
+    piece.content = std::string(kPieceBytesMax, 'x');
+    history_.all_pieces.push_back(piece);
+  }
+  LogReader reader(history_, "main:x");
+  std::size_t bytes = 0;
+  auto work = [&]() -> awaitable<void> { bytes = (co_await reader.next()).value().size(); };
+  fake::run(io_, work);
+  EXPECT_EQ(bytes, kLogReadBytes);
 }
 
 TEST_F(LogTest, WhatIsSaidIsKeptWithItsPlace) {

@@ -1,5 +1,6 @@
 // What the main process said: so far, or for as long as it goes on. Also after its end.
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <limits>
 
 #include "doors/sandboxer/call.h"
 #include "doors/sandboxer/main_process.h"
@@ -13,18 +14,30 @@ constexpr std::string_view kTextType = "text/plain; charset=utf-8";
 constexpr std::string_view kStreamType = "text/event-stream; charset=utf-8";
 constexpr std::string_view kNothingLeft = "<container terminated>";
 constexpr std::size_t kWholeBytesMax = 256UL * 1024;  // a shorter log is sent with its length
+// What one who reads holds at most: a page, what is left of the one before, and what is being sent.
+constexpr std::size_t kReaderBytes = 1024UL * 1024;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// All of it, trimmed, at the client's pace.
-awaitable<Result<void>> send_whole(Call& call, LogReader& reader, bool living) {
+// The next page, when there is room for it.
+awaitable<Result<std::string>> read_on(Call& call, LogReader& reader) {
+  if (auto room = co_await call.hold().resize(kReaderBytes); !room)
+    co_return std::unexpected(room.error());
+  const auto turn = co_await call.services().questions.ask(call.caller.tenant);
+  if (!turn) co_return std::unexpected(turn.error());
+  co_return co_await reader.next();
+}
+
+// All of it up to `end`, trimmed, at the client's pace. A program that talks for ever is not
+// followed.
+awaitable<Result<void>> send_whole(Call& call, LogReader& reader, bool living, std::int64_t end) {
   Trimmer trimmer;
   std::string text;
   bool any = false;
-  for (;;) {
-    auto more = co_await reader.next();
+  while (!any || reader.offset() < end) {
+    auto more = co_await read_on(call, reader);
     if (!more) co_return std::unexpected(more.error());
     if (more->empty()) break;
     any = true;
@@ -58,7 +71,7 @@ awaitable<Result<void>> send_lines(Call& call, LogReader& reader, std::shared_pt
   for (;;) {
     // Looked at before the reading: what comes behind it would be missed otherwise.
     const bool last = !log || log->ended();
-    auto more = co_await reader.next();
+    auto more = co_await read_on(call, reader);
     if (!more) co_return std::unexpected(more.error());
     line += *more;
     std::size_t whole = line.rfind('\n');
@@ -71,6 +84,7 @@ awaitable<Result<void>> send_lines(Call& call, LogReader& reader, std::shared_pt
     }
     if (!more->empty()) continue;
     if (last) break;
+    call.hold().force(line.size());  // nothing comes for a while
     if (!log->ended() && !co_await log->wait()) co_return failure(Errc::Gone, "cancelled");
   }
   if (!line.empty()) {
@@ -120,9 +134,11 @@ awaitable<Result<void>> show_logs(Call& call) {
   if (row->living()) row->last_active = call.services().now();
   const std::shared_ptr<Log> log = row->main ? row->main->log() : nullptr;
   if (log) co_await log->flush();
+  constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t end = log ? static_cast<std::int64_t>(log->settled()) : kAll;
   LogReader reader(call.services().history, std::string(kMainRun) + row->name);
   if (stream) co_return co_await stream_lines(call, reader, log);
-  co_return co_await send_whole(call, reader, row->living());
+  co_return co_await send_whole(call, reader, row->living(), end);
 }
 
 }  // namespace caisson::sandboxer

@@ -20,6 +20,7 @@ constexpr std::string_view kFailed = "Sandbox connection failed";
 constexpr std::string_view kBroken =
     "Sandbox connection was unexpectedly closed, is it an HTTP server?";
 constexpr std::string_view kPortField = "X-Sandbox-Port";
+constexpr std::string_view kPublicActor = "public";
 
 // To a WebSocket every no is a 403, before the handshake.
 std::unexpected<Error> no(Call& call, unsigned status, std::string_view detail) {
@@ -32,7 +33,7 @@ Result<RowPtr> find_target(Call& call) {
   Services& services = call.services();
   RowPtr row = by_id ? services.rows.by_id(word) : services.rows.by_name(word);
   if (!row || !row->living() || row->ending) return no(call, 404, kNoSandbox);
-  if (row->is_public && (!by_id || !call.caller.tenant.empty())) return row;
+  if (services.is_public(*row) && (!by_id || !call.caller.tenant.empty())) return row;
   if (row->tenant != call.caller.tenant) return no(call, 403, kDenied);
   if (!call.caller.may(store::Scope::Use)) {
     services.access.denied(call.caller, "proxy /sandboxes/{id}/proxy/{path}");
@@ -42,11 +43,12 @@ Result<RowPtr> find_target(Call& call) {
 }
 
 // A sandbox of somebody else's, or asked for by nobody we know: its owner's, and no more of his.
+// The owner reads his audit, where the id of another tenant's token has no place.
 control::Caller viewer_of(const Call& call, const Row& row) {
   if (call.caller.tenant == row.tenant) return call.caller;
   control::Caller viewer;
   viewer.tenant = row.tenant;
-  viewer.actor = call.caller.actor.empty() ? "public" : call.caller.actor;
+  viewer.actor = kPublicActor;
   viewer.scopes = static_cast<std::uint8_t>(store::Scope::Use);
   viewer.peer = call.request().peer.address;
   viewer.request_id = call.request().id;
@@ -75,14 +77,19 @@ awaitable<Result<std::uint16_t>> choose_port(Call& call, control::Caller viewer,
   co_return *likely;
 }
 
+// All strangers are one visitor, whatever they try: what they do is in the owner's share of the
+// audit, and he would be turned away himself when they had filled it.
 awaitable<Result<UniqueFd>> connect(Call& call, control::Caller viewer, RowPtr row,
                                     std::uint16_t port) {
-  const std::string key = fmt::format("{} {} {} {}", row->name, port, viewer.actor, viewer.peer);
+  const bool stranger = viewer.actor == kPublicActor;
+  const std::string key =
+      stranger ? fmt::format("{} {}", row->name, kPublicActor)
+               : fmt::format("{} {} {} {}", row->name, port, viewer.actor, viewer.peer);
   Visits& visits = call.services().visits;
   if (!visits.begin(key, Clock::now()))
     co_return co_await call.fleet().connect_again(viewer, row->name, port);
   auto inside = co_await call.fleet().connect_port(viewer, row->name, port);
-  if (!inside) visits.forget(key);
+  if (!inside && !stranger) visits.forget(key);
   co_return inside;
 }
 
@@ -127,6 +134,7 @@ awaitable<Result<void>> pass_on(Call& call) {
   if (passed || call.exchange.begun()) co_return passed;
   switch (passed.error().code) {
     case Errc::Gone:
+    case Errc::Denied:
     case Errc::TooLarge:
     case Errc::InvalidArgument:
       co_return std::unexpected(passed.error());

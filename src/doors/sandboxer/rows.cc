@@ -150,9 +150,12 @@ std::vector<RowPtr> Rows::of_tenant(std::string_view tenant) const {
 
 std::vector<RowPtr> Rows::children(std::string_view id) const {
   std::vector<RowPtr> out;
+  const RowPtr parent = by_id(id);
   const auto at = by_parent_.find(id);
-  if (at == by_parent_.end()) return out;
-  for (const auto& [key, row] : at->second) out.push_back(row);
+  if (!parent || at == by_parent_.end()) return out;
+  for (const auto& [key, row] : at->second) {
+    if (row->tenant == parent->tenant) out.push_back(row);
+  }
   return out;
 }
 

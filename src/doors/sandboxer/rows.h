@@ -35,8 +35,8 @@ struct Row {
   std::string hostname;
   std::string parent;  // id of the row it was forked from, or empty
   bool interactive = false;
-  bool is_public = false;
-  std::vector<std::string> command;  // of the main process
+  bool is_public = false;            // when it was changed here last; Services::is_public() knows
+  std::vector<std::string> command;  // of the main process; of one that has ended, none
   std::uint16_t port = 0;            // the lowest that the image exposes; 0: none
   store::WallTime created = 0;
   store::WallTime last_active = 0;
@@ -72,6 +72,7 @@ class Rows {
   [[nodiscard]] RowPtr by_name(std::string_view name) const;
   // Oldest first.
   [[nodiscard]] std::vector<RowPtr> of_tenant(std::string_view tenant) const;
+  // Of the same tenant: what an import says of a parent may be anything.
   [[nodiscard]] std::vector<RowPtr> children(std::string_view id) const;
   // A row and everything below it, living ones only when asked for.
   [[nodiscard]] std::vector<RowPtr> subtree(const RowPtr& top, bool living_only) const;

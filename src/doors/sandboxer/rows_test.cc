@@ -99,6 +99,20 @@ TEST(RowsTest, RowsAreFoundByIdNameTenantAndParent) {
   EXPECT_EQ(rows.count("t"), 2U);
 }
 
+// As a hostile database of another installation may say.
+TEST(RowsTest, AChildOfAnotherTenantIsNone) {
+  Rows rows;
+  const auto one = add(rows, 1);
+  auto foreign = std::make_shared<Row>();
+  foreign->id = id_of(2);
+  foreign->name = "name2";
+  foreign->tenant = "other";
+  foreign->parent = id_of(1);
+  rows.add(foreign);
+  EXPECT_TRUE(rows.children(id_of(1)).empty());
+  EXPECT_EQ(rows.subtree(one, false), std::vector<RowPtr>{one});
+}
+
 TEST(RowsTest, TheOldestDeadOneIsForgottenFirst) {
   Rows rows;
   add(rows, 1, 0, false);

@@ -123,6 +123,7 @@ awaitable<Result<void>> show_tree(Call& call) {
   std::string body = R"({"tree":)";
   doors::append_string(body, tree_text(rows, *row));
   body += R"(,"tree_json":)" + tree_json(rows, *row) + "}";
+  if (auto room = hold_answer(call, body.size()); !room) co_return room;
   co_await call.exchange.respond(200, "application/json; charset=utf-8", std::move(body));
   co_return Result<void>{};
 }

@@ -20,7 +20,14 @@ Services::Services(boost::asio::any_io_executor on, control::Fleet& all, control
       ledger(std::make_shared<Ledger>(executor, past)),
       budget(options.held_bytes_max, options.held_per_tenant_max, kHeldPatience),
       streams(options.streams_max, options.streams_per_tenant_max),
+      questions(executor),
       closing(executor) {}
+
+bool Services::is_public(const Row& row) const {
+  if (!row.living()) return row.is_public;
+  const auto view = fleet.look_up(row.name);
+  return view && control::is_public(*view);
+}
 
 control::Caller own_caller(const std::string& tenant) {
   control::Caller caller;

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "control/turns.h"
 #include "doors/sandboxer/hub.h"
 #include "doors/sandboxer/ledger.h"
 #include "doors/sandboxer/rows.h"
@@ -45,6 +46,29 @@ class Streams {
   std::size_t max_;
   std::size_t per_tenant_max_;
   std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+};
+
+// At most so many calls of one tenant look into the history at once, and the others wait: it has
+// places for few in all, and one tenant must not take them from the others.
+class Questions {
+ public:
+  static constexpr std::size_t kAtOnce = 8;
+  static constexpr milliseconds kPatience{10'000};
+  static constexpr std::size_t kTenantsMax = 256;  // remembered while nobody of them asks
+
+  explicit Questions(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  // Given back when the result goes. Busy when it is not one's turn in time.
+  awaitable<Result<control::Turns::Turn>> ask(const std::string& tenant) {
+    if (lines_.size() >= kTenantsMax)
+      std::erase_if(lines_, [](const auto& one) { return one.second.free() == kAtOnce; });
+    control::Turns line = lines_.try_emplace(tenant, executor_, kAtOnce).first->second;
+    co_return co_await line.take(kPatience);
+  }
+  [[nodiscard]] std::size_t tenants() const noexcept { return lines_.size(); }
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::map<std::string, control::Turns, std::less<>> lines_;
 };
 
 // Who came into which port lately: the first time is in the audit, the rest of a visit is not.
@@ -85,6 +109,7 @@ struct Services {
   std::shared_ptr<Ledger> ledger;
   doors::Budget budget;
   Streams streams;
+  Questions questions;
   Visits visits{};
   Signal closing;
   bool closed = false;
@@ -95,6 +120,8 @@ struct Services {
   void tell(const Row& row, std::string_view type, std::optional<boost::json::object> data) {
     hub.tell(row.tenant, type, row.id, std::move(data), now());
   }
+  // The sandbox's own label, which every door can change; of one that is gone, what it was.
+  [[nodiscard]] bool is_public(const Row& row) const;
   void failed(std::string_view request_id, const Error& error) const {
     if (options.on_failure) options.on_failure(request_id, error);
   }

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <vector>
+
 namespace caisson::sandboxer {
 namespace {
 
@@ -19,6 +24,41 @@ TEST(ServicesTest, OnlySoManyStreamsAreOpen) {
   }
   EXPECT_EQ(streams.open(), 1U);
   EXPECT_TRUE(streams.enter("a"));
+}
+
+// One tenant's waiting is no other's.
+TEST(ServicesTest, OnlySoManyQuestionsOfATenantAreUnderWay) {
+  boost::asio::io_context io;
+  Questions questions(io.get_executor());
+  std::vector<control::Turns::Turn> turns;
+  std::size_t asked = 0;
+  const auto ask = [&](std::string tenant) -> awaitable<void> {
+    auto turn = co_await questions.ask(tenant);
+    if (!turn) co_return;
+    ++asked;
+    turns.push_back(*std::move(turn));
+  };
+  for (std::size_t i = 0; i < Questions::kAtOnce + 1; ++i)
+    boost::asio::co_spawn(io, ask("a"), boost::asio::detached);
+  boost::asio::co_spawn(io, ask("b"), boost::asio::detached);
+  while (io.poll_one() > 0) {
+  }
+  EXPECT_EQ(asked, Questions::kAtOnce + 1);
+  turns.erase(turns.begin());
+  io.run();
+  EXPECT_EQ(asked, Questions::kAtOnce + 2);
+}
+
+TEST(ServicesTest, QuestionsDoNotRememberEverybody) {
+  boost::asio::io_context io;
+  Questions questions(io.get_executor());
+  const auto ask = [&](std::string tenant) -> awaitable<void> {
+    (void)co_await questions.ask(tenant);
+  };
+  for (std::size_t i = 0; i < 3 * Questions::kTenantsMax; ++i)
+    boost::asio::co_spawn(io, ask(std::to_string(i)), boost::asio::detached);
+  io.run();
+  EXPECT_LE(questions.tenants(), Questions::kTenantsMax);
 }
 
 TEST(ServicesTest, AVisitBeginsOnce) {

@@ -78,7 +78,7 @@ json::object detail_view(const Call& call, const Row& row) {
   for (const RowPtr& child : call.services().rows.children(row.id))
     children.emplace_back(child->id);
   out["child_ids"] = std::move(children);
-  out["is_public"] = row.is_public;
+  out["is_public"] = call.services().is_public(row);
   out["interactive"] = row.interactive;
   out["image"] = row.image;
   return out;

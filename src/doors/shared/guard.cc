@@ -1,6 +1,7 @@
 #include "doors/shared/guard.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace caisson::doors {
@@ -88,6 +89,14 @@ bool HostRules::allows_origin(std::string_view origin, std::string_view host) co
       return true;
   }
   return false;
+}
+
+bool is_for_our_page(const http::Request& request) {
+  constexpr std::array<std::string_view, 8> kUses = {
+      "script",        "style",        "worker",       "sharedworker",
+      "serviceworker", "audioworklet", "paintworklet", "xslt"};
+  return request.field("Sec-Fetch-Site") == "same-origin" &&
+         std::ranges::find(kUses, request.field("Sec-Fetch-Dest")) != kUses.end();
 }
 
 Result<std::string> credential_of(const http::Request& request) {

@@ -36,6 +36,11 @@ struct HostRules {
 // The offered WebSocket protocols, without those that carry a token.
 [[nodiscard]] std::vector<std::string> offered_protocols(const http::Request& request);
 
+// A page of this very origin would run or apply it, as the browser says. What is a sandbox's is
+// never a script or a style of ours, whatever its type: whoever got markup into a page of ours must
+// not find code there, too. Pages that a sandbox shows below our paths have an origin of their own.
+[[nodiscard]] bool is_for_our_page(const http::Request& request);
+
 // The parts of a comma-separated field, trimmed; empty ones are left out.
 [[nodiscard]] std::vector<std::string_view> list_items(std::string_view value);
 

@@ -25,6 +25,22 @@ TEST(HostRules, OnlyNamesOfThisServer) {
   EXPECT_FALSE(rules.allows_host("evil.example"));
 }
 
+TEST(Guard, NothingOfASandboxIsPartOfOurPages) {
+  const auto asks = [](const char* site, const char* use) {
+    http::Request request;
+    request.fields = {{"Sec-Fetch-Site", site}, {"Sec-Fetch-Dest", use}};
+    return is_for_our_page(request);
+  };
+  for (const auto* use : {"script", "style", "worker", "sharedworker", "serviceworker", "xslt"}) {
+    EXPECT_TRUE(asks("same-origin", use)) << use;
+    EXPECT_FALSE(asks("cross-site", use)) << "a page of a sandbox has no origin of ours";
+  }
+  for (const auto* use : {"empty", "document", "iframe", "image", ""}) {
+    EXPECT_FALSE(asks("same-origin", use)) << use;
+  }
+  EXPECT_FALSE(is_for_our_page({}));
+}
+
 TEST(HostRules, OnlyPagesOfThisServer) {
   HostRules rules;
   rules.names = {"localhost"};

@@ -29,6 +29,9 @@ Result<void> of_our_page(const http::Request& request) {
     return failure(Errc::Denied, "a cookie is good for pages of this server only; this request " +
                                      std::string("comes from another: use a token"));
   }
+  if (is_for_our_page(request)) {
+    return failure(Errc::Denied, "the API has no scripts and styles for pages of this server");
+  }
   if (only_reads(request) || site == "same-origin" || request.count("Origin") == 1) return {};
   return failure(Errc::Denied,
                  "a change by cookie must say in Origin which page it comes from: send that, or "

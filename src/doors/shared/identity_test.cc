@@ -117,6 +117,13 @@ TEST_F(IdentityTest, ASiblingsPageReadsNothing) {
   }
 }
 
+// A picture of a sandbox's that was opened in a tab of ours, for instance.
+TEST_F(IdentityTest, ACookieBringsNoScripts) {
+  const std::vector<http::Field> script{
+      {"Cookie", "SID=secret"}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Dest", "script"}};
+  EXPECT_EQ(who(Method::Get, script).error().code, Errc::Denied);
+}
+
 TEST(LoginCookie, IsOfThisHostAlone) {
   const auto plain = asks(Method::Get, {});
   EXPECT_EQ(login_cookie(plain, "x", seconds(9)),

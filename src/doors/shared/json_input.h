@@ -21,6 +21,8 @@ namespace caisson::doors {
 inline constexpr std::size_t kDepthMax = 256;
 inline constexpr std::size_t kNumberBytesMax = 4300;  // Python reads no longer one either
 inline constexpr std::size_t kEchoBytesMax = 1024;    // kept of the text that is handed on
+// Two bytes, such as "1,", become a value of 24: so much is held for each that is no text.
+inline constexpr std::size_t kHeldPerByte = 12;
 
 struct JsonLimits {
   std::size_t text_bytes_max = 1024UL * 1024;   // of all strings together
@@ -46,7 +48,9 @@ class JsonInput {
   [[nodiscard]] bool empty() const noexcept { return !any_; }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   [[nodiscard]] std::uint64_t at() const noexcept { return fault_at_; }  // in characters
-  [[nodiscard]] std::size_t held() const noexcept { return text_bytes_ + other_bytes_; }
+  [[nodiscard]] std::size_t held() const noexcept {
+    return text_bytes_ + kHeldPerByte * other_bytes_;
+  }
   [[nodiscard]] boost::json::value take() { return std::move(root_); }
 
   // What has come of the named member's text since the last look. `fresh`: a new text has begun,

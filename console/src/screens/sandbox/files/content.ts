@@ -5,6 +5,7 @@ import type { FileEntry, Sandbox } from '../../../api/types';
 import { bytes } from '../../../lib/format';
 import { forEditor, lineEnds, type LineEnds } from '../../../lib/lines';
 import { asText, imageType, showingOf } from '../../../lib/paths';
+import { dataAddress, mayHoldScripts } from '../../../lib/picture';
 import { errorText } from '../../../ui/form';
 
 const kTextBytesMax = 1024 * 1024;
@@ -25,7 +26,8 @@ export type Content =
 async function contentOf(box: Sandbox, entry: FileEntry): Promise<Content> {
   const showing = showingOf(entry.name);
   if (showing === 'none') return { kind: 'none', why: 'There is no preview of this kind of file.' };
-  const most = showing === 'image' ? kImageBytesMax : kTextBytesMax;
+  const scripted = mayHoldScripts(imageType(entry.name));
+  const most = showing === 'image' && !scripted ? kImageBytesMax : kTextBytesMax;
   if (entry.size > most) {
     return {
       kind: 'none',
@@ -35,9 +37,11 @@ async function contentOf(box: Sandbox, entry: FileEntry): Promise<Content> {
   const response = await readFile(box.id, entry.path);
   const data = new Uint8Array(await response.arrayBuffer());
   if (showing === 'image') {
-    // Shown by <img>, which runs nothing, whatever is in it.
-    const blob = new Blob([data], { type: imageType(entry.name) });
-    return { kind: 'image', url: URL.createObjectURL(blob) };
+    // Shown by <img>, which runs nothing, whatever is in it. But a person may open the picture in a
+    // tab of its own, where a blob would have the console's origin.
+    const type = imageType(entry.name);
+    if (scripted) return { kind: 'image', url: dataAddress(type, data) };
+    return { kind: 'image', url: URL.createObjectURL(new Blob([data], { type })) };
   }
   const text = asText(data);
   if (text === undefined) return { kind: 'none', why: 'It is not text.' };
