@@ -1,6 +1,7 @@
 """The contract and the router say the same. Each operation of api/openapi.yaml is one line of the table in
 src/doors/rest/routes.cc, and each line is an operation: method, path, scope, operationId and the names of the query
-parameters. Every operation has a summary, a scope, a good answer and errors of the one shape.
+parameters. Every operation has a summary, a scope, a good answer and errors of the one shape. Those that take an
+Idempotency-Key are those of src/doors/rest/replies.cc.
 """
 
 import re
@@ -10,6 +11,7 @@ import yaml
 
 CONTRACT = "api/openapi.yaml"
 TABLE = "src/doors/rest/routes.cc"
+KEYS = "src/doors/rest/replies.cc"
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 SCOPES = {"none", "read", "use", "create", "admin"}
 LINE = re.compile(r'^\s*\{(\w+),\s*Need::(\w+),\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)",\s*\w+\},', re.MULTILINE)
@@ -50,6 +52,18 @@ def contract_routes(document):
     return routes, complaints
 
 
+def key_complaints(root, document):
+    """Operations that only one of the two lets have a key."""
+    if not (root / KEYS).exists():
+        return []
+    found = re.search(r"kOperations = \{(.*?)\}", (root / KEYS).read_text(encoding="utf-8"), re.DOTALL)
+    ours = set(re.findall(r'"(\w+)"', found[1])) if found else set()
+    theirs = {item[method]["operationId"] for item in document.get("paths", {}).values() for method in METHODS
+              if method in item and any(resolve(document, value).get("name") == "Idempotency-Key"
+                                        for value in item[method].get("parameters", []))}
+    return [f"{name}: only one of {CONTRACT} and {KEYS} has an Idempotency-Key" for name in sorted(ours ^ theirs)]
+
+
 def faults(document, where, path, operation, parameters, scope):
     if scope not in SCOPES:
         yield f"{where} declares no x-caisson-scope"
@@ -74,7 +88,9 @@ def check(root):
     if not contract.exists() or not table.exists():
         return [f"{CONTRACT} or {TABLE} is missing"]
     routes = table_routes(table.read_text(encoding="utf-8"))
-    declared, complaints = contract_routes(yaml.safe_load(contract.read_text(encoding="utf-8")))
+    document = yaml.safe_load(contract.read_text(encoding="utf-8"))
+    declared, complaints = contract_routes(document)
+    complaints += key_complaints(root, document)
     if not routes:
         complaints.append(f"{TABLE}: no line of the table was understood")
     for key in sorted(routes.keys() | declared.keys()):

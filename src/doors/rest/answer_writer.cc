@@ -20,6 +20,7 @@ awaitable<Result<void>> AnswerWriter::send() {
 awaitable<Result<void>> AnswerWriter::finish() {
   text_ += '\n';
   if (!begun_) {
+    if (call_.turn != nullptr) call_.turn->keep(status_, text_);
     co_await call_.exchange.respond(status_, kJson, std::move(text_));
     co_return Result<void>{};
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "control/guest_path.h"
 #include "doors/rest/answer_writer.h"
@@ -96,6 +97,7 @@ awaitable<Result<json::object>> read_json(Call& call, Body body) {
   auto text = co_await read_body(call);
   if (!text) co_return std::unexpected(text.error());
   call.hold().force(text->size());
+  call.body_digest = std::hash<std::string>{}(*text);
   co_return parse_json_object(*text);
 }
 
@@ -180,6 +182,7 @@ awaitable<Result<void>> answer(Call& call, unsigned status, const json::object& 
 }
 
 awaitable<Result<void>> answer_nothing(Call& call) {
+  if (call.turn != nullptr) call.turn->keep(204, "");
   co_await call.exchange.respond(204, "", "");
   co_return Result<void>{};
 }

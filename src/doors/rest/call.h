@@ -13,6 +13,7 @@
 
 #include "doors/rest/budget.h"
 #include "doors/rest/metrics.h"
+#include "doors/rest/replies.h"
 #include "doors/rest/rest.h"
 #include "doors/rest/router.h"
 
@@ -77,6 +78,8 @@ struct Call {
   unsigned status = 0;
   std::string_view code;
   std::unique_ptr<Budget::Hold> held{};
+  Replies::Turn* turn = nullptr;  // of a call with a key: it keeps the answer
+  std::size_t body_digest = 0;    // of the JSON that was read
 
   // What this call holds of the tenant's bytes, until it is answered.
   [[nodiscard]] Budget::Hold& hold() {

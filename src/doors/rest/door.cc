@@ -97,6 +97,8 @@ struct Door::State {
         services{fleet, access, store, log, options, metrics, streams, budget, readers} {}
 
   awaitable<Result<void>> serve(Call& call);
+  awaitable<Result<void>> run(Call& call);
+  awaitable<Result<void>> answer_again(Call& call, Reply reply);
   Result<void> admit(Call& call);
   Result<void> find(Call& call);
   Result<void> identify(Call& call);
@@ -110,6 +112,7 @@ struct Door::State {
   Metrics metrics;
   StreamGate streams;
   Budget budget;
+  Replies replies;
   boost::asio::thread_pool readers;
   Services services;
   bool closed = false;
@@ -225,7 +228,44 @@ awaitable<Result<void>> Door::State::serve(Call& call) {
     auto cut = [&call] { call.exchange.cut(); };
     watched = services.access.watch(call.caller, co_await boost::asio::this_coro::executor, cut);
   }
-  co_return co_await call.match.route->handler(call);
+  co_return co_await run(call);
+}
+
+// With a key, a call is done once, however often it is asked for.
+awaitable<Result<void>> Door::State::run(Call& call) {
+  const http::Request& request = call.request();
+  const Route& route = *call.match.route;
+  const std::string_view key = request.field(kKeyField);
+  if (key.empty() || !takes_key(route.operation)) co_return co_await route.handler(call);
+  Replies::Question question{call.caller.tenant, call.caller.actor, std::string(key),
+                             request.method_text + " " + request.path + "?" + request.query};
+  auto asked = replies.ask(std::move(question), Clock::now());
+  if (!asked) {
+    if (asked.error().code == Errc::Busy) call.exchange.set("Retry-After", "1");
+    co_return std::unexpected(asked.error());
+  }
+  if (!asked->turn) co_return co_await answer_again(call, std::move(asked->reply));
+  call.turn = &*asked->turn;
+  auto outcome = co_await route.handler(call);
+  if (outcome) asked->turn->done(call.body_digest);
+  call.turn = nullptr;
+  co_return outcome;
+}
+
+awaitable<Result<void>> Door::State::answer_again(Call& call, Reply reply) {
+  auto body = co_await read_json(call, Body::Optional);
+  if (!body) co_return std::unexpected(body.error());
+  if (call.body_digest != reply.asked) {
+    co_return bad_field(std::string(kKeyField),
+                        "Idempotency-Key was used with another body: take a new one for each call");
+  }
+  if (reply.status == 0) {
+    co_return failure(Errc::Gone, "it was done; its answer was too large to be kept");
+  }
+  call.exchange.set("Idempotency-Replayed", "true");
+  const std::string_view type = reply.body.empty() ? "" : "application/json";
+  co_await call.exchange.respond(reply.status, type, std::move(reply.body));
+  co_return Result<void>{};
 }
 
 awaitable<void> Door::State::refuse_with(Call& call, const Error& error) {
