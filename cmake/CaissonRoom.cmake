@@ -5,7 +5,7 @@ add_custom_target(caisson_unit_tests)
 
 # Rooms whose files spend half of their compilation reading the same headers (precompiled.h).
 set(CAISSON_PRECOMPILED_ROOMS http image egress_gate engine control doors_shared doors_proxy doors_preview doors_console
-  doors_daiv doors_grpc doors_sandboxer doors_rest)
+  doors_daiv doors_grpc doors_mcp doors_sandboxer doors_rest)
 
 # caisson_precompile(NAME TARGET [HEADER…]): where the configuration wants it and the room is one of them.
 function(caisson_precompile name target)
@@ -13,7 +13,7 @@ function(caisson_precompile name target)
     return()
   endif()
   set(headers ${PROJECT_SOURCE_DIR}/cmake/precompiled.h ${ARGN})
-  if(name MATCHES "^doors_(proxy|preview|daiv|grpc|sandboxer|rest)$")
+  if(name MATCHES "^doors_(proxy|preview|daiv|grpc|mcp|sandboxer|rest)$")
     list(APPEND headers ${PROJECT_SOURCE_DIR}/src/control/fleet.h ${PROJECT_SOURCE_DIR}/src/http/http.h)
   endif()
   target_precompile_headers(${target} PRIVATE ${headers})

@@ -39,6 +39,7 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int token_command(std::span<char*> args);
 [[nodiscard]] int user_command(std::span<char*> args);
 [[nodiscard]] int secret_command(std::span<char*> args);
+[[nodiscard]] int mcp_command(std::span<char*> args);
 [[nodiscard]] int config_command(std::span<char*> args);
 
 }  // namespace caisson::cli

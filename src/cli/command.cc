@@ -34,6 +34,7 @@ constexpr Command kCommands[] = {
     {"stop", "end the processes of a persistent sandbox", stop_command},
     {"start", "start a stopped sandbox on its files", start_command},
     {"rm", "destroy sandboxes", rm_command},
+    {"mcp", "offer sandboxes to an agent by the Model Context Protocol", mcp_command},
     {"image", "what roots are made of: pull, import, ls, inspect, rm, gc, export, build-from",
      image_command},
     {"snapshot", "keep the files of a sandbox: create, ls, inspect, rm", snapshot_command},

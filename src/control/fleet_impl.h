@@ -12,7 +12,7 @@
 //   fleet_aloud.cc     exec whose output goes on as it comes
 //   fleet_files.cc     files, archives, watches
 //   fleet_work_tree.cc a tree to work on: archives in, patches out, searches, whose turn it is
-//   fleet_tools.cc     the five tools, on top of the two above
+//   fleet_tools.cc     the tools, on top of the two above
 //   fleet_audit.cc     the row of each call, and how an end is recorded
 //   fleet_expiry.cc    who was idle for too long
 //
@@ -354,6 +354,9 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> change_network(SandboxPtr sandbox, EgressRules rules, Audited& audit);
   awaitable<Result<boost::json::object>> http_tool(SandboxPtr sandbox,
                                                    boost::json::object arguments, Audited& audit);
+  // fleet_access_wish.cc
+  awaitable<Result<boost::json::object>> access_tool(SandboxPtr sandbox,
+                                                     boost::json::object arguments, Audited& audit);
 
   // fleet_secrets.cc
   [[nodiscard]] Result<Vault*> vault() const;

@@ -1,8 +1,10 @@
-// The five tools, on top of commands and files. Each call, allowed or not, is one row of the audit.
+// The tools, on top of commands and files. Each call, allowed or not, is one row of the audit.
 #include <algorithm>
 
+#include "control/edit_file.h"
 #include "control/fleet_impl.h"
 #include "control/guest_path.h"
+#include "control/search_files.h"
 #include "control/text.h"
 #include "control/tools.h"
 
@@ -13,12 +15,14 @@ namespace json = boost::json;
 
 // What a row says the call was about, before anything of it is believed.
 std::string object_of(const json::object& arguments) {
-  for (const std::string_view name : {"command", "path", "url"}) {
+  for (const std::string_view name : {"command", "path", "url", "host"}) {
     const json::value* at = arguments.if_contains(name);
     if (at != nullptr && at->is_string()) return std::string(at->get_string());
   }
   return "";
 }
+
+bool changes_files(std::string_view tool) { return tool == kFileWrite || tool == kFileEdit; }
 
 }  // namespace
 
@@ -61,8 +65,11 @@ awaitable<Result<json::object>> FleetImpl::file_tool(const Caller& caller, Sandb
         Error{Errc::Denied, "tool: this sandbox may not use '" + tool + "'", 0, "tool"});
   } else if (tool == kHttpRequest) {
     result = co_await http_tool(sandbox.ptr(), std::move(arguments), audit);
+  } else if (tool == kRequestAccess) {
+    result = co_await access_tool(sandbox.ptr(), std::move(arguments), audit);
+    if (audit.settled()) co_return result;
   } else if (const auto up =
-                 tool == kFileWrite ? co_await before_change(sandbox.ptr()) : awake(*sandbox);
+                 changes_files(tool) ? co_await before_change(sandbox.ptr()) : awake(*sandbox);
              !up) {
     result = std::unexpected(up.error());
   } else {
@@ -90,6 +97,20 @@ awaitable<Result<json::object>> FleetImpl::run_file_tool(SandboxPtr sandbox, std
     if (!path) co_return std::unexpected(path.error());
     audit.detail["bytes"] = write->content.size();
     co_return co_await write_tool(sandbox, *std::move(path), std::move(write->content));
+  }
+  if (tool == kFileEdit) {
+    auto edit = file_edit_arguments(arguments);
+    if (!edit) co_return std::unexpected(edit.error());
+    auto answer = explained(*this, *sandbox,
+                            co_await edit_file(sandbox->guest, sandbox->user(), *std::move(edit)));
+    if (answer) audit.detail["replaced"] = answer->at("replaced");
+    co_return answer;
+  }
+  if (tool == kFileSearch) {
+    auto search = file_search_arguments(arguments);
+    if (!search) co_return std::unexpected(search.error());
+    co_return explained(*this, *sandbox,
+                        co_await search_files(sandbox->guest, sandbox->user(), *std::move(search)));
   }
   const auto list = file_list_arguments(arguments);
   if (!list) co_return std::unexpected(list.error());

@@ -22,7 +22,7 @@ namespace caisson::control {
 inline constexpr double kLifeSecondsMax = 10.0 * 365 * 24 * 3600;
 inline constexpr double kExecSecondsMax = 3600;
 
-// The five that a sandbox can be given: shell_exec, file_read, file_write, file_list, http_request.
+// All that a sandbox can be given (tools.h).
 [[nodiscard]] std::vector<std::string> all_tools();
 // Recursive delete of the root, shutdown and its kin, the classic fork bomb, mkfs, writing over a
 // device. Defence in depth against accidents: whoever wants to can spell a command in another way,

@@ -139,6 +139,7 @@ Result<ExecutionResult> SandboxManager::execute(const std::string& id,
   request.input = options.input;
   request.timeout = options.timeout;
   request.output_bytes_max = options.output_bytes_max;
+  request.stop = options.stop;
   const TimePoint begin = Clock::now();
   const auto done = live->session->execute(request);
   if (!done) return ended(id, *live, done.error(), begin);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ struct ExecuteOptions {
   std::string input;
   std::optional<std::string> workdir;
   std::uint32_t output_bytes_max = 1024 * 1024;
+  std::stop_token stop{};  // when requested, the command's whole tree is killed
 };
 
 class SandboxManager {

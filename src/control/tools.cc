@@ -5,118 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <boost/json/parse.hpp>
-#include <cmath>
 
 #include "control/open_fleet.h"
 #include "control/text.h"
+#include "control/tool_arguments.h"
 
 namespace caisson::control {
 namespace {
 
 namespace json = boost::json;
 
-constexpr std::array kTools{kShellExec, kFileRead, kFileWrite, kFileList, kHttpRequest};
-
-std::string kind_of(const json::value& value) {
-  switch (value.kind()) {
-    case json::kind::null:
-      return "null";
-    case json::kind::bool_:
-      return "a boolean";
-    case json::kind::string:
-      return "a string";
-    case json::kind::array:
-      return "an array";
-    case json::kind::object:
-      return "an object";
-    default:
-      return "a number";
-  }
-}
-
-std::string field_of(std::string_view name) { return "arguments." + cut_text(name, 64); }
-
-// Reads the arguments of one tool by name, and in the end refuses what nobody read.
-class Arguments {
- public:
-  explicit Arguments(const json::object& object) : object_(object) {}
-
-  Result<std::string> text(std::string_view name, std::size_t bytes_max) {
-    const json::value* at = look(name);
-    if (at == nullptr) return bad_field(field_of(name), field_of(name) + ": is missing");
-    return as_text(*at, name, bytes_max);
-  }
-  Result<std::optional<std::string>> text_or_none(std::string_view name, std::size_t bytes_max) {
-    const json::value* at = look(name);
-    if (at == nullptr) return std::nullopt;
-    return TRY(as_text(*at, name, bytes_max));
-  }
-  Result<bool> flag(std::string_view name) {
-    const json::value* at = look(name);
-    if (at == nullptr) return false;
-    if (!at->is_bool()) return wrong(*at, name, "true or false");
-    return at->get_bool();
-  }
-  Result<std::optional<double>> number(std::string_view name) {
-    const json::value* at = look(name);
-    if (at == nullptr) return std::nullopt;
-    boost::system::error_code failed;
-    const double value = at->to_number<double>(failed);
-    if (failed || !std::isfinite(value)) return wrong(*at, name, "a number");
-    return value;
-  }
-  Result<std::vector<std::pair<std::string, std::string>>> pairs(std::string_view name) {
-    std::vector<std::pair<std::string, std::string>> out;
-    const json::value* at = look(name);
-    if (at == nullptr) return out;
-    if (!at->is_object()) return wrong(*at, name, "an object of strings");
-    for (const auto& [key, value] : at->get_object()) {
-      if (!value.is_string())
-        return wrong(value, std::string(name) + "." + std::string(key), "a string");
-      out.emplace_back(key, value.get_string());
-    }
-    return out;
-  }
-
-  Result<void> finish() const {
-    for (const auto& [key, value] : object_) {
-      if (std::ranges::find(known_, std::string_view(key)) != known_.end()) continue;
-      std::string names;
-      for (const std::string_view name : known_)
-        names.append(names.empty() ? "" : ", ").append(name);
-      return bad_field(field_of(key), fmt::format("{}: is not an argument of this tool; it takes: "
-                                                  "{}",
-                                                  field_of(key), names));
-    }
-    return {};
-  }
-
- private:
-  const json::value* look(std::string_view name) {
-    known_.push_back(name);
-    const json::value* at = object_.if_contains(name);
-    return at == nullptr || at->is_null() ? nullptr : at;
-  }
-  static std::unexpected<Error> wrong(const json::value& value, std::string_view name,
-                                      std::string_view want) {
-    return bad_field(field_of(name),
-                     fmt::format("{}: is {}, want {}", field_of(name), kind_of(value), want));
-  }
-  static Result<std::string> as_text(const json::value& value, std::string_view name,
-                                     std::size_t bytes_max) {
-    if (!value.is_string()) return wrong(value, name, "a string");
-    const json::string& text = value.get_string();
-    if (text.size() > bytes_max)
-      return std::unexpected(Error{
-          Errc::TooLarge,
-          fmt::format("{}: has {} bytes, want at most {}", field_of(name), text.size(), bytes_max),
-          0, field_of(name)});
-    return std::string(text);
-  }
-
-  const json::object& object_;
-  std::vector<std::string_view> known_;
-};
+constexpr std::array kTools{kShellExec,   kFileRead, kFileWrite,  kFileList,
+                            kHttpRequest, kFileEdit, kFileSearch, kRequestAccess};
 
 void put_text(json::object& out, std::string_view name, const std::string& bytes) {
   if (is_utf8(bytes)) {
@@ -158,7 +58,28 @@ constexpr std::string_view kSchemas = R"json([
   "url": {"type": "string", "minLength": 1},
   "headers": {"type": "object", "additionalProperties": {"type": "string"}},
   "body": {"type": "string"},
-  "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 600}}}}
+  "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 600}}}},
+{"name": "file_edit",
+ "description": "Puts one text in the place of another in a file of at most 8 MiB of UTF-8. The old text must stand there exactly once, unless replace_all is true.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["path", "old_text", "new_text"], "properties": {
+  "path": {"type": "string", "minLength": 1},
+  "old_text": {"type": "string", "minLength": 1},
+  "new_text": {"type": "string"},
+  "replace_all": {"type": "boolean", "default": false}}}},
+{"name": "file_search",
+ "description": "Searches below a folder: lines that match a regular expression, or, without one, paths that match a glob.",
+ "arguments": {"type": "object", "additionalProperties": false, "properties": {
+  "pattern": {"type": "string", "description": "POSIX, extended. Needed without glob."},
+  "glob": {"type": "string", "description": "With pattern: of a file's own name. Without: of the path below the folder, where ** spans folders."},
+  "path": {"type": "string", "default": "/workspace", "description": "A folder, or one file."},
+  "exclude": {"type": "array", "items": {"type": "string"}, "description": "Names of folders that nobody looks into. Default: .git, .hg, .svn, .venv, __pycache__, node_modules."},
+  "max_results": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 200}}}},
+{"name": "request_access",
+ "description": "Asks those who run the server to let this sandbox reach a host. Nothing is granted: the wish is recorded where an operator sees it.",
+ "arguments": {"type": "object", "additionalProperties": false, "required": ["host"], "properties": {
+  "host": {"type": "string", "minLength": 1},
+  "port": {"type": "integer", "minimum": 1, "maximum": 65535, "default": 443},
+  "reason": {"type": "string", "description": "For the person who decides."}}}}
 ])json";
 
 }  // namespace
@@ -194,7 +115,7 @@ std::string_view to_string(wire::EntryType type) noexcept {
 }
 
 Result<ExecWish> shell_exec_arguments(const json::object& arguments) {
-  Arguments read(arguments);
+  ToolArguments read(arguments);
   ExecWish wish;
   wish.command = TRY(read.text("command", kCommandBytesMax));
   wish.timeout_seconds = TRY(read.number("timeout_seconds"));
@@ -206,7 +127,7 @@ Result<ExecWish> shell_exec_arguments(const json::object& arguments) {
 }
 
 Result<FileReadArguments> file_read_arguments(const json::object& arguments) {
-  Arguments read(arguments);
+  ToolArguments read(arguments);
   FileReadArguments out;
   out.path = TRY(read.text("path", 4096));
   TRY(read.finish());
@@ -214,7 +135,7 @@ Result<FileReadArguments> file_read_arguments(const json::object& arguments) {
 }
 
 Result<FileWriteArguments> file_write_arguments(const json::object& arguments) {
-  Arguments read(arguments);
+  ToolArguments read(arguments);
   FileWriteArguments out;
   out.path = TRY(read.text("path", 4096));
   out.content = TRY(read.text("content", kToolFileBytesMax * 4 / 3 + 4));
@@ -234,7 +155,7 @@ Result<FileWriteArguments> file_write_arguments(const json::object& arguments) {
 }
 
 Result<FileListArguments> file_list_arguments(const json::object& arguments) {
-  Arguments read(arguments);
+  ToolArguments read(arguments);
   FileListArguments out;
   out.path = TRY(read.text_or_none("path", 4096)).value_or(std::string(kWorkspace));
   out.recursive = TRY(read.flag("recursive"));
@@ -244,7 +165,7 @@ Result<FileListArguments> file_list_arguments(const json::object& arguments) {
 
 Result<egress::ToolRequest> http_request_arguments(const json::object& arguments) {
   constexpr double kSecondsMax = 600;
-  Arguments read(arguments);
+  ToolArguments read(arguments);
   egress::ToolRequest out;
   out.url = TRY(read.text("url", 8192));
   out.method = TRY(read.text_or_none("method", 32)).value_or("GET");

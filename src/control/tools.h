@@ -1,5 +1,6 @@
-// control/tools.h — the five built-in tools: their schemas, the reading of their arguments, and the
-// shape of their answers. What they do is fleet_tools.cc.
+// control/tools.h — the built-in tools: their schemas, the reading of their arguments, and the
+// shape of their answers. What they do is fleet_tools.cc; edit and search have files of their own
+// (edit_file.h, search_files.h).
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -18,6 +19,9 @@ inline constexpr std::string_view kFileRead = "file_read";
 inline constexpr std::string_view kFileWrite = "file_write";
 inline constexpr std::string_view kFileList = "file_list";
 inline constexpr std::string_view kHttpRequest = "http_request";
+inline constexpr std::string_view kFileEdit = "file_edit";
+inline constexpr std::string_view kFileSearch = "file_search";
+inline constexpr std::string_view kRequestAccess = "request_access";
 inline constexpr std::size_t kToolFileBytesMax = 8UL * 1024 * 1024;
 inline constexpr std::size_t kToolEntriesMax = 10'000;
 inline constexpr std::size_t kToolInputBytesMax = 8UL * 1024 * 1024;

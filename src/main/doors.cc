@@ -1,5 +1,6 @@
 #include "main/doors.h"
 
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,6 +12,8 @@ namespace caisson::server {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr seconds kSessionSweep{60};
 
 // Every dialect has a line of its own; the log has one.
 template <class Line>
@@ -40,7 +43,9 @@ class AllDoors final : public Doors {
         sandboxer_(parts_.executor, parts_.fleet, parts_.access, *logins_, *people_, *history_,
                    sandboxer_with_log()),
         rest_(parts_.fleet, parts_.access, parts_.store, parts_.log, rest_options()),
-        sweeper_(parts_.executor) {}
+        mcp_(parts_.executor, parts_.fleet, parts_.access, mcp_with_log()),
+        sweeper_(parts_.executor),
+        session_sweeper_(parts_.executor) {}
 
   Result<void> make_daiv() {
     daiv::DaivOptions options = TRY(daiv_options(parts_.settings));
@@ -49,8 +54,9 @@ class AllDoors final : public Doors {
     reaper_ = options.reaper;
     interval_ = options.reaper_interval;
     daiv_ = std::make_unique<daiv::Door>(parts_.fleet, parts_.access, std::move(options));
-    front_ = std::make_unique<FrontDoor>(FrontRooms{rest_, *daiv_, sandboxer_, preview_, console_,
-                                                    parts_.access, *logins_, parts_.hosts});
+    front_ =
+        std::make_unique<FrontDoor>(FrontRooms{rest_, *daiv_, mcp_, sandboxer_, preview_, console_,
+                                               parts_.access, *logins_, parts_.hosts});
     return {};
   }
 
@@ -58,6 +64,20 @@ class AllDoors final : public Doors {
   http::Handler& front() noexcept override { return *front_; }
 
   asio::awaitable<void> sweep() override {
+    using namespace asio::experimental::awaitable_operators;
+    co_await (sweep_daiv() && sweep_sessions());
+  }
+
+  asio::awaitable<void> sweep_sessions() {
+    boost::system::error_code cancelled;
+    while (!cancelled && !closed_) {
+      co_await mcp_.sweep();
+      session_sweeper_.expires_after(kSessionSweep);
+      co_await session_sweeper_.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+  }
+
+  asio::awaitable<void> sweep_daiv() {
     boost::system::error_code cancelled;
     while (reaper_ && !cancelled && !closed_) {
       co_await daiv_->sweep();
@@ -71,7 +91,9 @@ class AllDoors final : public Doors {
     rest_.close();
     daiv_->close();
     sandboxer_.close();
+    mcp_.close();
     sweeper_.cancel();
+    session_sweeper_.cancel();
   }
 
  private:
@@ -98,6 +120,21 @@ class AllDoors final : public Doors {
         return preview_.address(sandbox, std::nullopt);
       };
     }
+    return options;
+  }
+
+  mcp::McpOptions mcp_with_log() {
+    mcp::McpOptions options = mcp_options(parts_.settings);
+    options.hosts = parts_.hosts;
+    options.on_request = into<mcp::RequestLine>(parts_.log, "mcp");
+    options.on_failure = failures();
+    if (parts_.settings.server.vhost.name.empty()) return options;
+    options.preview = [this](
+                          const control::Caller& caller, std::string_view sandbox,
+                          std::optional<std::uint16_t> port) -> Result<mcp::McpOptions::Preview> {
+      return mcp::McpOptions::Preview{TRY(preview_.address(sandbox, port)),
+                                      TRY(preview_.invitation(caller, sandbox, port))};
+    };
     return options;
   }
 
@@ -142,9 +179,11 @@ class AllDoors final : public Doors {
   preview::Door preview_;
   sandboxer::Door sandboxer_;
   rest::Door rest_;
+  mcp::Door mcp_;
   std::unique_ptr<daiv::Door> daiv_;
   std::unique_ptr<FrontDoor> front_;
   asio::steady_timer sweeper_;
+  asio::steady_timer session_sweeper_;
   seconds interval_{0};
   bool reaper_ = false;
   bool closed_ = false;

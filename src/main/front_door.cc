@@ -18,6 +18,7 @@ boost::asio::awaitable<void> FrontDoor::handle(http::Exchange& exchange) {
   if (rooms_.preview.answers(request)) return rooms_.preview.handle(exchange);
   if (request.path == kAskPath) return ask(exchange);
   if (request.path == kOpenPath) return open_preview(exchange);
+  if (mcp::Door::answers(request.path)) return rooms_.mcp.handle(exchange);
   if (rooms_.console.answers(request)) return rooms_.console.handle(exchange);
   if (rooms_.sandboxer.answers(request)) return rooms_.sandboxer.handle(exchange);
   if (rooms_.daiv.answers(request.path)) return rooms_.daiv.handle(exchange);

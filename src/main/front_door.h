@@ -5,6 +5,7 @@
 #include "control/logins.h"
 #include "doors/console/console.h"
 #include "doors/daiv/daiv.h"
+#include "doors/mcp/mcp.h"
 #include "doors/preview/preview.h"
 #include "doors/rest/rest.h"
 #include "doors/sandboxer/sandboxer.h"
@@ -16,6 +17,7 @@ namespace caisson::server {
 struct FrontRooms {
   rest::Door& rest;
   daiv::Door& daiv;
+  mcp::Door& mcp;
   sandboxer::Door& sandboxer;
   preview::Door& preview;
   console::Door& console;

@@ -223,6 +223,23 @@ sandboxer::SandboxerOptions sandboxer_options(const policy::Settings& settings) 
   return options;
 }
 
+mcp::McpOptions mcp_options(const policy::Settings& settings) {
+  const policy::McpSettings& said = settings.mcp;
+  mcp::McpOptions options;
+  options.open = settings.auth.open;
+  options.version = CAISSON_VERSION;
+  options.profile = said.profile;
+  options.life_seconds = said.life_seconds;
+  options.idle_seconds = said.idle_seconds;
+  // Never more than the operator gives anybody.
+  const double most = settings.sandbox.limits_max.timeout_seconds;
+  if (most > 0 && (options.life_seconds == 0 || options.life_seconds > most))
+    options.life_seconds = most;
+  options.sandboxes_per_token = static_cast<std::size_t>(said.sandboxes_per_token);
+  options.one_sandbox_per_token = said.one_sandbox_per_token;
+  return options;
+}
+
 preview::PreviewOptions preview_options(const policy::Settings& settings) {
   preview::PreviewOptions options;
   options.vhost = settings.server.vhost.name;

@@ -14,6 +14,7 @@
 #include "doors/console/console.h"
 #include "doors/daiv/daiv.h"
 #include "doors/grpc/grpc.h"
+#include "doors/mcp/mcp.h"
 #include "doors/preview/preview.h"
 #include "doors/sandboxer/sandboxer.h"
 #include "doors/shared/guard.h"
@@ -48,6 +49,7 @@ struct ServerFlags {
 [[nodiscard]] Result<daiv::DaivOptions> daiv_options(const policy::Settings& settings);
 [[nodiscard]] grpc::GrpcOptions grpc_options(const policy::Settings& settings);
 [[nodiscard]] sandboxer::SandboxerOptions sandboxer_options(const policy::Settings& settings);
+[[nodiscard]] mcp::McpOptions mcp_options(const policy::Settings& settings);
 [[nodiscard]] preview::PreviewOptions preview_options(const policy::Settings& settings);
 [[nodiscard]] console::ConsoleOptions console_options(const policy::Settings& settings);
 [[nodiscard]] store::StoreOptions store_options(const policy::Settings& settings);

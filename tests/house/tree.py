@@ -11,6 +11,8 @@ from pathlib import Path
 CODE_SUFFIXES = {".cc", ".h", ".c", ".S"}
 SCRIPT_SUFFIXES = {".py", ".sh", ".cmake"}
 CODE_FOLDERS = ("src", "tests", "bench", "sdk")
+# What interpreters and package managers leave beside the sources.
+NOT_OURS = {"__pycache__", "node_modules"}
 
 # A comment, a raw string, a string or a character: whichever begins first decides what the rest means.
 _TOKEN = re.compile(
@@ -29,7 +31,7 @@ def files(root, suffixes, folders=CODE_FOLDERS):
     found = []
     for folder in folders:
         for path in (root / folder).rglob("*"):
-            if path.suffix in suffixes and path.is_file() and "__pycache__" not in path.parts:
+            if path.suffix in suffixes and path.is_file() and not NOT_OURS & set(path.parts):
                 found.append(path.relative_to(root))
     return sorted(found)
 

@@ -151,9 +151,10 @@ class Sandboxes(ApiCase):
 
 
 class Tools(ApiCase):
-    def test_the_five_tools_have_schemas(self):
+    def test_the_tools_have_schemas(self):
         tools = {one["name"]: one for one in self.server.get("/api/v1/tools").json["tools"]}
-        self.assertEqual(set(tools), {"shell_exec", "file_read", "file_write", "file_list", "http_request"})
+        cagebox = {"shell_exec", "file_read", "file_write", "file_list", "http_request"}
+        self.assertEqual(set(tools), cagebox | {"file_edit", "file_search", "request_access"})
         for one in tools.values():
             self.assertEqual(one["arguments"]["type"], "object")
         self.assertEqual(tools["file_write"]["arguments"]["required"], ["path", "content"])
@@ -288,7 +289,7 @@ class Curl(ApiCase):
         api = f"{url}/api/v1/sandboxes"
         self.assertEqual(self.curl(f"{url}/healthz")[0], 200)
         tools = {one["name"] for one in json.loads(self.curl(f"{url}/api/v1/tools")[1])["tools"]}
-        self.assertEqual(len(tools), 5)
+        self.assertEqual(len(tools), 8)
         wish = """{"tools": ["shell_exec", "file_read", "file_write", "file_list"],
                    "files": {"main.py": "print(42)\\n"}, "network": {"mode": "none"},
                    "resource_limits": {"cpu": 0.5, "memory_mb": 256, "timeout_seconds": 60}}"""

@@ -2,84 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "doors/daiv/python_text.h"
-
 namespace caisson::daiv {
 namespace {
 
 constexpr std::string_view kEndsOtherwise =
     "old_string ends with a newline, but the file does not end with a newline. ";
 
-// In time that grows with the text alone, whatever is looked for.
-std::size_t find(std::string_view text, std::string_view wanted, std::size_t from = 0) {
-  if (from > text.size()) return text.npos;
-  const void* at = ::memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
-  return at == nullptr ? text.npos
-                       : static_cast<std::size_t>(static_cast<const char*>(at) - text.data());
-}
-
-// Without overlap. An empty text is found before each character and at the end.
-std::uint64_t count(std::string_view text, std::string_view wanted) {
-  if (wanted.empty()) return count_characters(text) + 1;
-  std::uint64_t found = 0;
-  for (std::size_t at = find(text, wanted); at != text.npos;
-       at = find(text, wanted, at + wanted.size()))
-    ++found;
-  return found;
-}
-
-std::string with_lf(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n') continue;
-    out += text[at];
-  }
-  return out;
-}
-
-std::string with_crlf(std::string_view text) {
-  std::string out;
-  for (const char c : with_lf(text)) {
-    if (c == '\n') out += '\r';
-    out += c;
-  }
-  return out;
-}
-
-std::string between_characters(std::string_view text, std::string_view added) {
-  std::string out(added);
-  while (!text.empty()) {
-    std::size_t end = 1;
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) ++end;
-    out += text.substr(0, end);
-    out += added;
-    text.remove_prefix(end);
-  }
-  return out;
-}
-
-std::string replaced(std::string_view text, std::string_view old_text, std::string_view new_text) {
-  if (old_text.empty()) return between_characters(text, new_text);
-  std::string out;
-  for (;;) {
-    const std::size_t at = find(text, old_text);
-    out += text.substr(0, at);
-    if (at == text.npos) return out;
-    out += new_text;
-    text.remove_prefix(at + old_text.size());
-  }
-}
-
-FsError not_found(std::string_view text, std::string_view old_text) {
-  FsError error{kStringNotFound, std::string(kStringNotFound)};
-  if (!old_text.ends_with('\n')) return error;
-  old_text.remove_suffix(old_text.ends_with("\r\n") ? 2 : 1);
-  if (old_text.empty() || !text.ends_with(old_text)) return error;
-  const std::uint64_t found = count(text, old_text);
-  error.message = kEndsOtherwise;
+FsError last_line(std::uint64_t found) {
+  FsError error{kStringNotFound, std::string(kEndsOtherwise)};
   if (found == 1) {
     error.message +=
         "Retry with the trailing newline removed from old_string (and from new_string if it also "
@@ -93,36 +23,32 @@ FsError not_found(std::string_view text, std::string_view old_text) {
   return error;
 }
 
+FsError worded(const control::EditRefusal& refusal) {
+  switch (refusal.fault) {
+    case control::EditFault::NotFound:
+      break;
+    case control::EditFault::LastLine:
+      return last_line(refusal.occurrences);
+    case control::EditFault::Several:
+      return {kMultipleOccurrences,
+              fmt::format("String appears {} times in file. Use replace_all=True to replace all "
+                          "instances, or provide a more specific string with surrounding context.",
+                          refusal.occurrences)};
+    case control::EditFault::TooLarge:
+      return {kTooLarge,
+              fmt::format("File would exceed maximum edit size of {} bytes", kEditBytesMax)};
+  }
+  return {kStringNotFound, std::string(kStringNotFound)};
+}
+
 }  // namespace
 
 std::expected<Edited, FsError> edit_text(std::string_view text, std::string old_text,
                                          std::string new_text, bool replace_all) {
-  using Convert = std::string (*)(std::string_view);
-  Edited out;
-  out.occurrences = count(text, old_text);
-  for (const Convert convert : {Convert(with_crlf), Convert(with_lf)}) {
-    if (out.occurrences > 0) break;
-    const std::string variant = convert(old_text);
-    out.occurrences = count(text, variant);
-    if (out.occurrences == 0) continue;
-    old_text = variant;
-    new_text = convert(new_text);
-  }
-  if (out.occurrences == 0) return std::unexpected(not_found(text, old_text));
-  if (out.occurrences > 1 && !replace_all)
-    return std::unexpected(FsError{
-        kMultipleOccurrences,
-        fmt::format("String appears {} times in file. Use replace_all=True to replace all "
-                    "instances, or provide a more specific string with surrounding context.",
-                    out.occurrences)});
-  // Neither factor is larger than 2^25, so the product is a number that fits.
-  const std::uint64_t size = text.size() - out.occurrences * old_text.size() +
-                             out.occurrences * std::uint64_t{new_text.size()};
-  if (size > kEditBytesMax)
-    return std::unexpected(FsError{
-        kTooLarge, fmt::format("File would exceed maximum edit size of {} bytes", kEditBytesMax)});
-  out.text = replaced(text, old_text, new_text);
-  return out;
+  auto out = control::edit_text(text, std::move(old_text), std::move(new_text),
+                                replace_all ? control::EditScope::All : control::EditScope::One);
+  if (!out) return std::unexpected(worded(out.error()));
+  return *std::move(out);
 }
 
 }  // namespace caisson::daiv

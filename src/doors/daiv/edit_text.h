@@ -1,21 +1,17 @@
-// doors/daiv/edit_text.h — one text in the place of another, as the original finds and replaces it.
+// doors/daiv/edit_text.h — control/edit_text.h in the words of this door.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <expected>
 #include <string>
 #include <string_view>
 
+#include "control/edit_text.h"
 #include "doors/daiv/fs.h"
 
 namespace caisson::daiv {
 
-inline constexpr std::size_t kEditBytesMax = 32UL << 20U;  // of a file, before and after
-
-struct Edited {
-  std::uint64_t occurrences = 0;
-  std::string text;  // the new one
-};
+using control::kEditBytesMax;
+using Edited = control::EditedText;
 
 // All are valid UTF-8.
 [[nodiscard]] std::expected<Edited, FsError> edit_text(std::string_view text, std::string old_text,

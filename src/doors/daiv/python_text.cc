@@ -8,8 +8,6 @@ namespace {
 
 unsigned char byte_of(char c) noexcept { return static_cast<unsigned char>(c); }
 
-bool is_tail(char c) noexcept { return (byte_of(c) & 0xC0U) == 0x80U; }
-
 // Bytes that end a line, or may begin a character that does.
 bool is_special(char c) noexcept {
   switch (byte_of(c)) {
@@ -41,10 +39,6 @@ int end_length(std::string_view text) noexcept {
 }
 
 }  // namespace
-
-std::size_t count_characters(std::string_view text) noexcept {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_tail(c); }));
-}
 
 void LineWindow::put(std::string_view run) {
   // One byte too many tells that there was more.

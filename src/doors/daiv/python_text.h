@@ -19,8 +19,6 @@ using doors::python_repr;
 using doors::Utf8Check;
 using doors::Utf8Machine;
 
-[[nodiscard]] std::size_t count_characters(std::string_view text) noexcept;
-
 // The lines [offset, offset + limit) of a text that comes in pieces, joined by '\n', and how many
 // lines there are in all. Of the window at most `bytes_max` bytes and one more are kept.
 class LineWindow {

@@ -15,10 +15,18 @@ namespace json = boost::json;
 
 namespace {
 
+std::size_t room_of(std::string_view tool) {
+  if (tool == control::kFileList) return kListingBytes;
+  if (tool == control::kFileRead) return kToolFileBytes;
+  if (tool == control::kFileEdit) return 2 * kToolFileBytes;  // as it was, and as it will be
+  if (tool == control::kFileSearch) return kToolFileBytes;
+  return 0;
+}
+
 // Room for what will come, before it is known how much that is; and what counts a command's output.
 awaitable<Result<engine::AdmitOutput>> take_room(Call& call, std::string tool) {
-  if (tool != control::kFileList && tool != control::kFileRead) co_return admit_output(call);
-  const std::size_t more = tool == control::kFileList ? kListingBytes : kToolFileBytes;
+  const std::size_t more = room_of(tool);
+  if (more == 0) co_return admit_output(call);
   const auto room = co_await call.hold().resize(call.hold().bytes() + more);
   if (!room) co_return std::unexpected(room.error());
   co_return engine::AdmitOutput{};

@@ -15,8 +15,9 @@ namespace {
 
 using namespace setting;  // NOLINT(google-build-using-namespace): the words of this file
 
-constexpr std::array<std::string_view, 5> kTools = {"shell_exec", "file_read", "file_write",
-                                                    "file_list", "http_request"};
+constexpr std::array<std::string_view, 8> kTools = {"shell_exec",  "file_read",     "file_write",
+                                                    "file_list",   "http_request",  "file_edit",
+                                                    "file_search", "request_access"};
 constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info", "warning", "error"};
 constexpr std::array<std::string_view, 2> kFormats = {"text", "json"};
 
@@ -129,7 +130,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 95> kKeys = {{
+constexpr std::array<SettingKey, 100> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -385,6 +386,17 @@ constexpr std::array<SettingKey, 95> kKeys = {{
     {"sandboxer.listings_max", Reload::Restart, '\0',
      CAISSON_SETTING(read_whole(node, path, 1, kListingsMax), sandboxer.listings_max,
                      fmt::to_string(value))},
+    {"mcp.profile", Reload::Restart, '\0',
+     CAISSON_SETTING(read_text(node, path, kProfileNameBytesMax), mcp.profile, print_text(value))},
+    {"mcp.life_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_life(node, path), mcp.life_seconds, fmt::to_string(value))},
+    {"mcp.idle_seconds", Reload::Restart, '\0',
+     CAISSON_SETTING(read_life(node, path), mcp.idle_seconds, fmt::to_string(value))},
+    {"mcp.sandboxes_per_token", Reload::Restart, '\0',
+     CAISSON_SETTING(read_whole(node, path, 1, kMcpSandboxesMax), mcp.sandboxes_per_token,
+                     fmt::to_string(value))},
+    {"mcp.one_sandbox_per_token", Reload::Restart, '\0',
+     CAISSON_SETTING(read_truth(node, path), mcp.one_sandbox_per_token, std::string(word(value)))},
 }};
 
 #undef CAISSON_SETTING

@@ -22,6 +22,7 @@
 #include "policy/settings/egress_settings.h"
 #include "policy/settings/image_settings.h"
 #include "policy/settings/listen_address.h"
+#include "policy/settings/mcp_settings.h"
 #include "policy/settings/sandboxer_settings.h"
 
 namespace caisson::policy {
@@ -158,6 +159,7 @@ struct Settings {
   DaivSettings daiv;
   AgentboxSettings agentbox;
   SandboxerSettings sandboxer;
+  McpSettings mcp;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
