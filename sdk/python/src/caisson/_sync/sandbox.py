@@ -1,0 +1,219 @@
+# Made from _async/sandbox.py by generate_sync.py: change it there.
+"""One sandbox: commands and tools in it, its files and processes, its life and its past."""
+
+from __future__ import annotations
+
+import base64
+from types import TracebackType
+from typing import Any, Mapping, Sequence, Type
+
+from .. import _operations as op
+from .._wire import ANSWER_BYTES_MAX, EVENT_STREAM, own_refusal
+from ..errors import NotFoundError
+from ..models import (AuditPage, Diff, ExecResult, Merged, PortAnswer, Ports, Preview, SandboxInfo, Snapshot,
+                      ToolResult, Undone, Usage)
+from ..requests import (Encoding, ExecRequest, ForkRequest, LabelsRequest, Limits, MergeRequest, Network,
+                        PreviewRequest, SnapshotRequest, ToolRequest, UndoRequest, UsageRecord, VisibilityRequest)
+from .caller import Caller
+from .files import Files
+from .link import clock
+from .processes import Processes, command_or_argv
+from .socket import Command, Terminal, WebSocket
+from .stream import CommandStream
+
+
+class Sandbox:
+    """A sandbox of the server. As a block it is destroyed at its end; `info` is how it was when somebody last asked."""
+
+    def __init__(self, caller: Caller, info: SandboxInfo) -> None:
+        self._caller = caller
+        self._path: dict[str, str | int] = {"id": info.id}
+        self.id = info.id
+        self.info = info
+        self.files = Files(caller, info.id)
+        self.processes = Processes(caller, info.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.info.state}>"
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, kind: Type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        try:
+            self.destroy()
+        except NotFoundError:
+            pass  # it has ended by itself
+
+    # --- tools and commands
+
+    def execute(self, tool: str, /, **arguments: Any) -> ToolResult:
+        """One call of a tool, such as `execute("shell_exec", command="ls")`. A denied one raises DeniedError."""
+        wanted = arguments.get("timeout_seconds")
+        body = ToolRequest(tool=tool, arguments=arguments)
+        return self._caller.call(op.EXECUTE_TOOL, self._path, body=body, timeout=self._patience(wanted))
+
+    def exec(self, command: str | Sequence[str], *, env: Mapping[str, str] | None = None,
+                   workdir: str | None = None, stdin: str | bytes | None = None, timeout_seconds: float | None = None,
+                   merge_stderr: bool | None = None, output_bytes_max: int | None = None,
+                   encoding: Encoding | None = None) -> ExecResult:
+        """Runs a command and waits for it. A string is a line for the shell, a list is a program and its arguments."""
+        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
+        return self._caller.call(op.EXEC, self._path, body=body, timeout=self._patience(timeout_seconds))
+
+    def exec_stream(self, command: str | Sequence[str], *, env: Mapping[str, str] | None = None,
+                    workdir: str | None = None, stdin: str | bytes | None = None,
+                    timeout_seconds: float | None = None, merge_stderr: bool | None = None) -> CommandStream:
+        """The output while it comes. Who leaves the block early kills the command."""
+        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, None, None)
+        return CommandStream(self._caller, lambda last_id: self._caller.request(
+            op.EXEC, self._path, headers={"Accept": EVENT_STREAM}, body=body))
+
+    def exec_interactive(self, command: str | Sequence[str], *, env: Mapping[str, str] | None = None,
+                         workdir: str | None = None, timeout_seconds: float | None = None,
+                         merge_stderr: bool | None = None) -> Command:
+        """A command with live input, over a WebSocket. It dies with the block."""
+        wish = _exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
+        return Command(self._caller, self._caller.request(op.EXEC_SOCKET, self._path), wish)
+
+    def terminal(self, *, command: str | None = None, rows: int | None = None, cols: int | None = None,
+                 term: str | None = None, process: int | None = None) -> Terminal:
+        """A terminal, over a WebSocket; a login shell without a command. With `process`, one that was opened before."""
+        query = {"rows": rows, "cols": cols, "command": command, "term": term, "process": process}
+        return Terminal(self._caller, self._caller.request(op.OPEN_TERMINAL, self._path, query=query))
+
+    def _patience(self, seconds: Any) -> float:
+        """The client waits longer than the command may take: its end is the server's to tell."""
+        return self._caller.timeout + (float(seconds) if isinstance(seconds, (int, float)) else 0.0)
+
+    # --- its life
+
+    def refresh(self) -> SandboxInfo:
+        return self._keep(self._caller.call(op.GET_SANDBOX, self._path))
+
+    def destroy(self) -> None:
+        """Every process in it is killed, and everything it wrote is removed."""
+        self._caller.call(op.DESTROY_SANDBOX, self._path)
+
+    def pause(self) -> SandboxInfo:
+        """Freezes every process; memory stays."""
+        return self._keep(self._caller.call(op.PAUSE_SANDBOX, self._path))
+
+    def resume(self) -> SandboxInfo:
+        return self._keep(self._caller.call(op.RESUME_SANDBOX, self._path))
+
+    def stop(self) -> SandboxInfo:
+        """Ends the processes of a persistent sandbox; its files stay."""
+        return self._keep(self._caller.call(op.STOP_SANDBOX, self._path))
+
+    def start(self) -> SandboxInfo:
+        return self._keep(self._caller.call(op.START_SANDBOX, self._path))
+
+    def set_limits(self, limits: Limits) -> SandboxInfo:
+        """What is not named stays."""
+        return self._keep(self._caller.call(op.SET_LIMITS, self._path, body=limits))
+
+    def set_network(self, network: Network) -> SandboxInfo:
+        """All rules at once; they hold when this returns. An empty Network takes the network away."""
+        return self._keep(self._caller.call(op.SET_NETWORK, self._path, body=network))
+
+    def set_labels(self, labels: Mapping[str, str]) -> SandboxInfo:
+        """Those that are named are set, the others stay; an empty value removes one."""
+        return self._keep(self._caller.call(op.SET_LABELS, self._path, body=LabelsRequest(labels=labels)))
+
+    def set_public(self, public: bool) -> SandboxInfo:
+        """Whether everybody who knows the address may look at its previews."""
+        return self._keep(self._caller.call(op.SET_VISIBILITY, self._path, body=VisibilityRequest(public=public)))
+
+    def usage(self) -> Usage:
+        return self._caller.call(op.GET_USAGE, self._path)
+
+    def record_usage(self, *, tokens: int | None = None, cost_usd: float | None = None) -> Usage:
+        """Counts what was used elsewhere into its budget."""
+        return self._caller.call(op.RECORD_USAGE, self._path, body=UsageRecord(tokens=tokens, cost_usd=cost_usd))
+
+    def logs(self, *, after: int | None = None, limit: int | None = None) -> AuditPage:
+        """Its audit, oldest first."""
+        return self._caller.call(op.GET_SANDBOX_LOGS, self._path, query={"after": after, "limit": limit})
+
+    def _keep(self, info: SandboxInfo) -> SandboxInfo:
+        self.info = info
+        return info
+
+    # --- its files through time
+
+    def snapshot(self, name: str | None = None, *, labels: Mapping[str, str] | None = None) -> Snapshot:
+        """Keeps the files as they are now."""
+        return self._caller.call(op.CREATE_SNAPSHOT, self._path, body=SnapshotRequest(name=name, labels=labels))
+
+    def snapshots(self) -> list[Snapshot]:
+        return (self._caller.call(op.LIST_SANDBOX_SNAPSHOTS, self._path)).snapshots
+
+    def fork(self, name: str | None = None, *, labels: Mapping[str, str] | None = None,
+                   hostname: str | None = None, memory: bool | None = None) -> Sandbox:
+        """A second sandbox on the same files, with the same limits, rules and tools."""
+        body = ForkRequest(name=name, labels=labels, hostname=hostname, memory=memory)
+        return Sandbox(self._caller, self._caller.call(op.FORK_SANDBOX, self._path, body=body))
+
+    def undo(self, calls: int | None = None, *, snapshot: str | None = None,
+                   end_processes: bool | None = None) -> Undone:
+        """Takes the files back: over the last so many calls, or to a snapshot of this sandbox."""
+        body = UndoRequest(calls=calls, snapshot=snapshot, end_processes=end_processes)
+        return self._caller.call(op.UNDO, self._path, body=body)
+
+    def merge(self, source: str, *, end_processes: bool | None = None) -> Merged:
+        """Brings in what another state, such as `sandbox:ID` of a fork, has changed; by ConflictError nothing."""
+        body = MergeRequest(from_=source, end_processes=end_processes)
+        return self._caller.call(op.MERGE, self._path, body=body)
+
+    def diff(self, since: str, *, path: str | None = None) -> Diff:
+        """What is different here from another state, such as `snapshot:NAME`."""
+        query = {"from": since, "to": f"sandbox:{self.id}", "path": path}
+        return self._caller.call(op.DIFF, query=query)
+
+    # --- its ports
+
+    def ports(self) -> Ports:
+        return self._caller.call(op.LIST_PORTS, self._path)
+
+    def preview(self, port: int | None = None) -> Preview:
+        """The address of a port as a web site of its own. Needs a server with a vhost."""
+        return self._caller.call(op.CREATE_PREVIEW, self._path, body=PreviewRequest(port=port))
+
+    def http(self, port: int, method: str = "GET", path: str = "", *, query: str = "", body: bytes | None = None,
+                   headers: Mapping[str, str] | None = None, timeout: float | None = None) -> PortAnswer:
+        """A request to a program that listens inside. Every status that it answers is a result."""
+        operation = op.PROXIES.get(method.upper())
+        if operation is None:
+            raise ValueError(f"method is {method!r}: want one of {', '.join(op.PROXIES)}")
+        request = self._caller.request(operation, self._port(port, path), raw_query=query, headers=headers or {},
+                                       body=body)
+        deadline = clock() + (self._caller.timeout if timeout is None else timeout)
+        exchange, head = self._caller.open(request, deadline, refused=lambda head: False)
+        try:
+            content = exchange.read_all(deadline, ANSWER_BYTES_MAX)
+        finally:
+            exchange.close()
+        refusal = own_refusal(head, content)
+        if refusal is not None:
+            raise refusal
+        return PortAnswer(status=head.status, headers=head.fields, body=content)
+
+    def websocket(self, port: int, path: str = "", *, query: str = "") -> WebSocket:
+        """A WebSocket to a program that listens inside."""
+        return WebSocket(self._caller, self._caller.request(op.PROXY_GET, self._port(port, path), raw_query=query))
+
+    def _port(self, port: int, path: str) -> dict[str, str | int]:
+        return {"id": self.id, "port": port, "path": path.lstrip("/")}
+
+
+def _exec_request(command: str | Sequence[str], env: Mapping[str, str] | None, workdir: str | None,
+                  stdin: str | bytes | None, timeout_seconds: float | None, merge_stderr: bool | None,
+                  output_bytes_max: int | None, encoding: Encoding | None) -> ExecRequest:
+    line, argv = command_or_argv(command)
+    binary = isinstance(stdin, bytes)
+    text = base64.b64encode(stdin).decode() if isinstance(stdin, bytes) else stdin
+    return ExecRequest(command=line, argv=argv, env=env, workdir=workdir, stdin=text,
+                       stdin_encoding="base64" if binary else None, timeout_seconds=timeout_seconds,
+                       merge_stderr=merge_stderr, output_bytes_max=output_bytes_max, encoding=encoding)
