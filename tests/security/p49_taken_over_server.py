@@ -62,7 +62,7 @@ def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), boun
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
         struct.pack("<I", len(writable)), *map(string, writable),
         struct.pack("<I", len(aliases)), *(string(at) + string(of) for at, of in aliases),
-        bounds or limits(), struct.pack("<IIIBBIH", uid, gid, profile, 1, 0, 0, 0),
+        bounds or limits(), struct.pack("<IIIBBBIH", uid, gid, profile, 1, 0, 0, 0, 0),
         stack(layers), bytes([0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
         string(trust), string("")])
 
