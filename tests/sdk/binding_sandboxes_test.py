@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import sys
 import tempfile
@@ -31,6 +32,15 @@ IDLE = ["/usr/bin/tail", "-f", "/dev/null"]
 SPAWN = CapabilityDeclaration(permissions=["spawn_subprocess"])
 
 
+def writing_to(folder):
+    return CapabilityDeclaration(permissions=["spawn_subprocess"], filesystem_config=FilesystemConfig(
+        mode=FilesystemMode.read_write, writable_paths=[str(folder)]))
+
+
+def endless(out):
+    return ["sh", "-c", f"echo > {out}/now; exec tail -f /dev/null"]
+
+
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -44,6 +54,12 @@ class Case(unittest.TestCase):
         sandbox = self.manager.create_sandbox(capability)
         self.addCleanup(self.manager.destroy, sandbox)
         return sandbox
+
+    def began(self):
+        """A folder in which a command says that it has begun."""
+        out = Path(tempfile.mkdtemp(dir=self.job))
+        self.addCleanup(shutil.rmtree, out)
+        return out
 
     def refused(self, code, call, *arguments, **more):
         with self.assertRaises(SandboxError) as caught:
@@ -157,19 +173,20 @@ class Threads(Case):
 
     def execute_until_destroyed(self):
         """Waits for a command that has no end. Another thread counts meanwhile, and then takes the sandbox away."""
-        sandbox = self.manager.create_sandbox(SPAWN)
+        out = self.began()
+        sandbox = self.manager.create_sandbox(writing_to(out))
         counted = 0
 
         def count():
             nonlocal counted
-            wait_for(lambda: self.manager.status(sandbox) == SandboxStatus.running, "the command")
+            wait_for((out / "now").exists, "the command")
             while counted < 100_000:
                 counted += 1
             self.manager.destroy(sandbox)
 
         other = threading.Thread(target=count)
         other.start()
-        self.refused("Gone", self.manager.execute, sandbox, IDLE, timeout=None)
+        self.refused("Gone", self.manager.execute, sandbox, endless(out), timeout=None)
         other.join()
         self.assertEqual(counted, 100_000)
 
@@ -191,11 +208,8 @@ class Threads(Case):
         self.assertEqual(failures, [])
 
     def test_ctrl_c_ends_the_command_and_nothing_else(self):
-        out = self.job / "began"
-        out.mkdir()
-        self.addCleanup(os.rmdir, out)
-        sandbox = self.box(CapabilityDeclaration(permissions=["spawn_subprocess"], filesystem_config=FilesystemConfig(
-            mode=FilesystemMode.read_write, writable_paths=[str(out)])))
+        out = self.began()
+        sandbox = self.box(writing_to(out))
 
         def interrupt():
             wait_for((out / "now").exists, "the command")
@@ -204,9 +218,8 @@ class Threads(Case):
         thread = threading.Thread(target=interrupt)
         thread.start()
         with self.assertRaises(KeyboardInterrupt):
-            self.manager.execute(sandbox, ["sh", "-c", f"echo > {out}/now; tail -f /dev/null"], timeout=None)
+            self.manager.execute(sandbox, endless(out), timeout=None)
         thread.join()
-        (out / "now").unlink()
         result = self.manager.execute(sandbox, ["sh", "-c", "cat /proc/[0-9]*/comm"])
         self.assertNotIn("tail", result.stdout.split())
         self.assertEqual(self.manager.status(sandbox), SandboxStatus.stopped)
