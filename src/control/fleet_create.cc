@@ -223,6 +223,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   auto files = std::move(plan.files);
   const bool make_workdir = plan.make_workdir;
   sandbox->kept = kept_of(plan, planned->request);
+  if (sandbox->kept.hostname.empty()) sandbox->kept.hostname = sandbox->id;
   sandbox->kept.authority = std::move(kept);
   sandbox->authority = *std::move(authority);
   open_budget(*sandbox);

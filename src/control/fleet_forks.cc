@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/id.h"
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
 #include "control/shield.h"
@@ -150,11 +149,8 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
     if (const auto good = check_hostname(*wish.hostname); !good)
       co_return std::unexpected(good.error());
     request.hostname = *std::move(wish.hostname);
-  } else {  // its own, whatever the first is called
-    const auto id = SandboxId::random();
-    if (!id) co_return std::unexpected(id.error());
-    request.id = id->str();
-    request.hostname = id->str();
+  } else {
+    request.hostname.clear();  // its id, whatever the first is called
   }
   const egress::Amount& used = parent->budget->state().used;
   plan.budget.max_tokens = left_of(parent->kept.budget.max_tokens, used.tokens);

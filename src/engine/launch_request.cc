@@ -186,7 +186,7 @@ Result<void> check(const LaunchRequest& request) {
   if (request.gate_proxy == policy::kResolverPort)
     return failure(Errc::InvalidArgument, "gate_proxy: port 53 is the resolver's");
   if (!request.id.empty()) TRY(SandboxId::parse(request.id));
-  TRY(check_hostname(request.hostname));
+  if (!request.hostname.empty()) TRY(check_hostname(request.hostname));
   TRY(check_limits(request.limits));
   TRY(check_trust(request.trust));
   if (request.folders.size() > kFoldersMax)

@@ -115,7 +115,7 @@ struct Limits {
 struct LaunchRequest {
   std::string
       id;  // SandboxId; empty: the launcher picks one, and may hand out a sandbox that is ready
-  std::string hostname = "caisson";
+  std::string hostname = "caisson";  // empty: its id
   LayerStack stack;
   Storage storage = Storage::Memory;
   bool persistent = false;  // Storage::Disk: its files stay until somebody says destroy

@@ -111,7 +111,7 @@ TEST(CheckLaunchRequest, AnIdIsNothingButAnId) {
 }
 
 TEST(CheckLaunchRequest, HostnamesAreOneDnsName) {
-  for (const std::string& name : {""s, std::string(kHostnameMax + 1, 'h'), "Upper"s, "under_score"s,
+  for (const std::string& name : {std::string(kHostnameMax + 1, 'h'), "Upper"s, "under_score"s,
                                   "new\nline"s, "nul\0"s, "sp ace"s, "caf\xc3\xa9"s, "a/b"s}) {
     EXPECT_EQ(refused([&](LaunchRequest& request) { request.hostname = name; }).code,
               Errc::InvalidArgument)

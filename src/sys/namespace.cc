@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "sys/file.h"
 #include "sys/raw.h"
@@ -88,6 +90,36 @@ bool prepare(Preparation what) noexcept {
   return false;
 }
 
+// While it lives the calling thread is another user, with all that it may do. Its real and its
+// saved id stay, so nobody else gets a right over it.
+class AnotherUser {
+ public:
+  [[nodiscard]] static Result<AnotherUser> become(uid_t user) {
+    std::uint64_t effective = 0;
+    std::uint64_t permitted = 0;
+    if (raw::capget(effective, permitted) != 0) return sys_failure("read own capabilities", errno);
+    const uid_t own = ::geteuid();
+    if (set_effective(user) != 0) return sys_failure("become another user", errno);
+    AnotherUser visit(own);
+    // The change has put them out of effect.
+    if (raw::capset(effective, permitted, 0) != 0) return sys_failure("keep capabilities", errno);
+    return visit;
+  }
+  AnotherUser(AnotherUser&& other) noexcept : own_(std::exchange(other.own_, std::nullopt)) {}
+  AnotherUser& operator=(AnotherUser&&) = delete;
+  AnotherUser(const AnotherUser&) = delete;
+  AnotherUser& operator=(const AnotherUser&) = delete;
+  // Files made as somebody of a sandbox would be that sandbox's: better no process than that.
+  ~AnotherUser() {
+    if (own_) CAISSON_ASSERT(set_effective(*own_) == 0);
+  }
+
+ private:
+  explicit AnotherUser(uid_t own) noexcept : own_(own) {}
+  static long set_effective(uid_t id) noexcept { return ::syscall(SYS_setresuid, -1, id, -1); }
+  std::optional<uid_t> own_;
+};
+
 std::string map_text(const IdMap& map) {
   std::string text;
   for (const IdMapping& part : map) {
@@ -119,7 +151,7 @@ void PendingNamespace::Helper::main(void* argument) noexcept {
   for (;;) (void)::pause();
 }
 
-Result<void> PendingNamespace::launch(std::uint64_t flags) {
+Result<void> PendingNamespace::launch(std::uint64_t flags, std::optional<uid_t> owner) {
   Pipe go = TRY(make_pipe());
   Pipe report = TRY(make_pipe());
   helper_->parent = ::getpid();
@@ -131,8 +163,11 @@ Result<void> PendingNamespace::launch(std::uint64_t flags) {
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.stack = reinterpret_cast<std::uint64_t>(helper_->stack.data());
   arguments.stack_size = Helper::kStackBytes;
+  std::optional<AnotherUser> as_owner;
+  if (owner) as_owner.emplace(TRY(AnotherUser::become(*owner)));
   const long pid = raw::clone3_on_stack(arguments, Helper::main, helper_.get());
   if (pid < 0) return sys_failure("new namespace", errno);
+  as_owner.reset();
   child_ = Child::adopt(static_cast<pid_t>(pid), UniqueFd(pidfd));
   go_ = std::move(go.write);
   report_ = std::move(report.read);
@@ -160,13 +195,14 @@ Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups) {
 Result<void> deny_setgroups() { return write_once(AT_FDCWD, "/proc/self/setgroups", "deny"); }
 
 Result<PendingNamespace> PendingNamespace::start_user(const IdMap& users, const IdMap& groups,
-                                                      NestedNamespaces nested) {
+                                                      NestedNamespaces nested,
+                                                      std::optional<uid_t> owner) {
   PendingNamespace pending;
   pending.helper_ = std::make_unique_for_overwrite<Helper>();
   pending.helper_->preparation =
       nested == NestedNamespaces::Refused ? Preparation::RefuseNested : Preparation::Nothing;
   pending.link_ = "/ns/user";
-  TRY(pending.launch(CLONE_NEWUSER));
+  TRY(pending.launch(CLONE_NEWUSER, owner));
   TRY(write_id_maps(pending.child_.pid(), users, groups));
   if (::write(pending.go_.get(), &kDone, 1) != 1) return sys_failure("new user namespace", errno);
   return pending;
@@ -234,6 +270,18 @@ MountNamespaceVisit::~MountNamespaceVisit() {
   // Staying would mean that the next launch mounts in the host's own namespace: better no launcher
   // than that one.
   if (inside_) CAISSON_ASSERT(::setns(back_, CLONE_NEWNS) == 0);
+}
+
+Result<void> rename_host(int pidfd, std::string_view name) {
+  const UniqueFd own(::open("/proc/thread-self/ns/uts", O_RDONLY | O_CLOEXEC));
+  if (!own) return sys_failure("hold the own host name", errno);
+  if (::setns(pidfd, CLONE_NEWUTS) != 0) return sys_failure("enter the host names", errno);
+  const int named = ::sethostname(name.data(), name.size());
+  const int reason = errno;
+  // Staying would give the next name to the wrong host: better no process than that one.
+  CAISSON_ASSERT(::setns(own.get(), CLONE_NEWUTS) == 0);
+  if (named != 0) return sys_failure("set the host name", reason);
+  return {};
 }
 
 }  // namespace caisson::sys

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,12 @@ enum class NestedNamespaces : std::uint8_t { Allowed, Refused };
 class PendingNamespace {
  public:
   // Refused: user.max_user_namespaces is 0 inside, so not even a process with every capability
-  // there can nest.
-  [[nodiscard]] static Result<PendingNamespace> start_user(const IdMap& users, const IdMap& groups,
-                                                           NestedNamespaces nested);
+  // there can nest. What a namespace's processes take of the kernel by user (inotify instances,
+  // waiting signals, message queues) also counts for its owner, an id of the host; without a name
+  // that is us.
+  [[nodiscard]] static Result<PendingNamespace> start_user(
+      const IdMap& users, const IdMap& groups, NestedNamespaces nested,
+      std::optional<uid_t> owner = std::nullopt);
   // Nothing but lo, which is up, and every port open to unprivileged programs. With it, where
   // wanted, a mount namespace that holds nothing but one empty folder, kEmptyFolder: who enters it
   // has nothing of the host to copy and nothing to take off, which costs the kernel a grace period.
@@ -57,7 +61,7 @@ class PendingNamespace {
  private:
   struct Helper;
   PendingNamespace();
-  [[nodiscard]] Result<void> launch(std::uint64_t flags);
+  [[nodiscard]] Result<void> launch(std::uint64_t flags, std::optional<uid_t> owner = std::nullopt);
   [[nodiscard]] Result<void> wait();
 
   // The helper runs on `helper_`'s stack: it must be reaped before that goes, so it stands below.
@@ -92,6 +96,9 @@ class MountNamespaceVisit {
   int back_;
   bool inside_ = false;
 };
+
+// Gives the host of the process behind `pidfd` another name.
+[[nodiscard]] Result<void> rename_host(int pidfd, std::string_view name);
 
 // While it lives the calling thread makes its sockets in another network.
 class NetworkNamespaceVisit {

@@ -9,11 +9,17 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <utility>
 
 #include "sys/raw.h"
 
 namespace caisson::sys {
+namespace {
+
+constexpr nanoseconds kWaitMost = seconds(3600);  // in one call; then another
+
+}  // namespace
 
 Child Child::adopt(pid_t pid, UniqueFd pidfd) noexcept { return {pid, std::move(pidfd)}; }
 
@@ -89,13 +95,15 @@ void refuse_tracing() noexcept { (void)::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 Result<bool> wait_ready(int fd, short events, std::optional<TimePoint> deadline) {
   for (;;) {
-    int timeout = -1;
+    timespec left{};
     if (deadline) {
-      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
-      timeout = static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000));
+      const auto rest =
+          std::clamp<nanoseconds>(*deadline - Clock::now(), nanoseconds(0), kWaitMost);
+      left.tv_sec = duration_cast<seconds>(rest).count();
+      left.tv_nsec = (rest % seconds(1)).count();
     }
     pollfd one{fd, events, 0};
-    const int ready = ::poll(&one, 1, timeout);
+    const int ready = ::ppoll(&one, 1, deadline ? &left : nullptr, nullptr);
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return sys_failure("poll", errno);
     if (deadline && Clock::now() >= *deadline) return false;

@@ -25,17 +25,22 @@ std::set<std::string> ids_with_groups() {
   return ids;
 }
 
-// Runs `look` in a sandbox that existed before it was created, with a memory limit that no blank
-// was made with.
-void with_blank(std::uint64_t memory_bytes, const std::function<void(Box&)>& look) {
+using Change = std::function<void(engine::LaunchRequest&)>;
+
+Change memory(std::uint64_t bytes) {
+  return [bytes](engine::LaunchRequest& request) { request.limits.memory_bytes = bytes; };
+}
+
+// Runs `look` in a sandbox that existed before it was created, with something that no blank was
+// made with.
+void with_blank(const Change& change, const std::function<void(Box&)>& look) {
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     {
       Box before;  // says which kind is wanted, and gives the launcher time to make one
       EXPECT_EQ(before.sh("true").exit_code, 0);
     }
     const std::set<std::string> there = ids_with_groups();
-    Box box(
-        [&](control::LocalSpec& local) { local.spec.request.limits.memory_bytes = memory_bytes; });
+    Box box([&](control::LocalSpec& local) { change(local.spec.request); });
     if (!there.contains(box.id())) continue;
     look(box);
     return;
@@ -44,7 +49,7 @@ void with_blank(std::uint64_t memory_bytes, const std::function<void(Box&)>& loo
 }
 
 TEST(Blank, HasTheLimitsOfTheRequestAndNotItsOwn) {
-  with_blank(64 * kMiB, [](Box& box) {
+  with_blank(memory(64 * kMiB), [](Box& box) {
     const auto result = box.python("held = bytearray(b'x') * (200 << 20)");
     EXPECT_TRUE(result.oom_killed) << result.exit_code << " " << result.err;
     EXPECT_LE(box.status().usage.memory_peak_bytes, 64 * kMiB);
@@ -52,11 +57,18 @@ TEST(Blank, HasTheLimitsOfTheRequestAndNotItsOwn) {
 }
 
 TEST(Blank, IsEmptyAndHasRunNobody) {
-  with_blank(128 * kMiB, [](Box& box) {
+  with_blank(memory(128 * kMiB), [](Box& box) {
     // Numbers are given in order, and 1 is init: this is the first process that ran in it.
     EXPECT_EQ(box.sh("echo $$").out, "2\n");
     EXPECT_EQ(box.sh("find /workspace /tmp /run /dev/shm -mindepth 1").out, "");
   });
+}
+
+TEST(Blank, HasTheNameOfTheRequest) {
+  with_blank([](engine::LaunchRequest& request) { request.hostname = "called.so"; },
+             [](Box& box) { EXPECT_EQ(box.sh("uname -n").out, "called.so\n"); });
+  with_blank([](engine::LaunchRequest& request) { request.hostname.clear(); },
+             [](Box& box) { EXPECT_EQ(box.sh("uname -n").out, box.id() + "\n"); });
 }
 
 TEST(Blank, IsNotListedBeforeItIsHandedOut) {

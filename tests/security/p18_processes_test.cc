@@ -1,8 +1,11 @@
 // P18: processes, threads and descriptors are bounded, and orphans are reaped.
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 
+#include <ctime>
 #include <future>
 
+#include "tests/security/attack.h"
 #include "tests/security/host_view.h"
 #include "tests/support/box.h"
 
@@ -162,6 +165,49 @@ for limit in (resource.RLIMIT_SIGPENDING, resource.RLIMIT_MSGQUEUE, resource.RLI
     EXPECT_NE(result.out.find("queues True"), std::string::npos) << result.out << result.err;
     EXPECT_EQ(result.out.find("RAISED"), std::string::npos) << result.out;
   }
+}
+
+// The kernel also counts these for whoever made the user namespace. Were that one and the same for
+// all, a single sandbox could leave none of them to the others, nor to the host's root.
+TEST(P18, WhatIsCountedByUserIsEachSandboxsOwn) {
+  Box greedy(as_root_of_image);
+  Box neighbour;
+  std::stop_source stop;
+  engine::ExecRequest request;
+  request.argv = {"/usr/bin/python3", "-Ic", R"(
+import ctypes, os, signal
+libc = ctypes.CDLL(None)
+number = signal.SIGRTMIN
+for user in range(1, 33):
+    ready, done = os.pipe()
+    if os.fork() == 0:
+        os.setresuid(user, user, user)
+        while libc.inotify_init() >= 0: pass
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        while libc.sigqueue(os.getpid(), number, ctypes.c_void_p(0)) == 0: pass
+        os.write(done, b'.')
+        signal.pause()
+    os.read(ready, 1)
+open('/tmp/full', 'w').close()
+signal.pause()
+)"};
+  request.user = {0, 0};
+  request.stop = stop.get_token();
+  auto full = std::async(std::launch::async, [&] { return greedy.session().execute(request); });
+  ASSERT_TRUE(eventually([&] { return greedy.session().stat({0, 0}, "/tmp/full").has_value(); }));
+  const auto result = neighbour.python(R"(
+import ctypes
+libc = ctypes.CDLL(None)
+print(libc.inotify_init() >= 0, libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())))
+)");
+  EXPECT_EQ(result.out, "True 0\n") << result.err;
+  EXPECT_TRUE(UniqueFd(::inotify_init1(IN_CLOEXEC))) << "the host's root has none left";
+  timer_t timer{};
+  const bool made = ::timer_create(CLOCK_MONOTONIC, nullptr, &timer) == 0;
+  EXPECT_TRUE(made) << "the host's root can queue no signal";
+  if (made) (void)::timer_delete(timer);
+  stop.request_stop();
+  EXPECT_TRUE(full.get());
 }
 
 // Whoever asks something of a full sandbox is told so at once, by type; nothing waits for a place

@@ -179,8 +179,11 @@ class Forks(StoreCase):
 
         def fork():
             while not stop.is_set():
-                made = self.told(self.server.post(path_of(box, "fork"), {}), 201)["id"]
-                self.server.delete(path_of(made))
+                answer = self.server.post(path_of(box, "fork"), {})
+                # It never rests here, so its layers cannot become one: at their most it says so.
+                if answer.status == 409 and b"as many layers as it may have" in answer.body:
+                    continue
+                self.server.delete(path_of(self.told(answer, 201)["id"]))
 
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             forks = pool.submit(fork)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/seccomp/filter.h"
+#include "sys/namespace.h"
 
 namespace caisson::engine {
 namespace {
@@ -103,6 +104,23 @@ bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
   return same == blank;
 }
 
+// What can be given to a blank when it is handed out: a name, and layers above its own.
+bool can_become(const LaunchRequest& blank, const LaunchRequest& request) {
+  const std::vector<std::string>& own = blank.stack.layers;
+  const std::vector<std::string>& wanted = request.stack.layers;
+  if (request.stack.host != blank.stack.host || wanted.size() < own.size() ||
+      !std::equal(own.rbegin(), own.rend(), wanted.rbegin()))
+    return false;
+  LaunchRequest same = request;
+  same.hostname = blank.hostname;
+  same.stack = blank.stack;
+  return fits(blank, same);
+}
+
+const std::string& host_name(const LaunchRequest& request, const std::string& id) {
+  return request.hostname.empty() ? id : request.hostname;
+}
+
 bool same_groups(const Limits& a, const Limits& b) {
   return a.memory_bytes == b.memory_bytes && a.processes == b.processes &&
          a.cpu_millis == b.cpu_millis;
@@ -120,7 +138,8 @@ Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& reque
   if (taken) return taken;
   // What is this one sandbox's alone, nobody will ask for again.
   if (request.folders.empty() && request.writable.empty() && request.trust.empty() &&
-      request.store_mounts.empty() && request.program == Program::Init)
+      request.store_mounts.empty() && request.program == Program::Init &&
+      (!wanted_ || !can_become(*wanted_, request)))
     wanted_ = request;
   LaunchRequest named = request;
   named.id = TRY(SandboxId::random()).str();
@@ -128,21 +147,35 @@ Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& reque
 }
 
 Result<native::Launched> LauncherCore::take_blank(const LaunchRequest& request) {
-  const auto at = std::ranges::find_if(
-      blanks_, [&](const Blank& blank) { return fits(blank.request, request); });
+  auto at = std::ranges::find_if(blanks_,
+                                 [&](const Blank& blank) { return fits(blank.request, request); });
+  if (at == blanks_.end()) {
+    at = std::ranges::find_if(
+        blanks_, [&](const Blank& blank) { return can_become(blank.request, request); });
+  }
   if (at == blanks_.end()) return failure(Errc::NotFound, "no blank of that kind");
   Blank blank = std::move(*at);
   blanks_.erase(at);
   const auto ended = blank.launched.sandbox.try_reap();
   Result<void> usable =
       !ended || *ended ? failure(Errc::Gone, "the blank has ended") : Result<void>();
-  if (usable && !same_groups(blank.request.limits, request.limits)) {
-    usable =
-        blank.launched.sandbox.groups().change_limits(request.limits, Clock::now() + kFreezeWait);
-  }
+  if (usable) usable = become(blank, request);
   if (usable) return std::move(blank.launched);
   (void)tier_->destroy(std::move(blank.launched.sandbox));
   return std::unexpected(usable.error());
+}
+
+// Nobody has said anything to its init yet.
+Result<void> LauncherCore::become(Blank& blank, const LaunchRequest& request) {
+  native::Sandbox& sandbox = blank.launched.sandbox;
+  if (!same_groups(blank.request.limits, request.limits))
+    TRY(sandbox.groups().change_limits(request.limits, Clock::now() + kFreezeWait));
+  if (blank.request.stack != request.stack)
+    TRY(tier_->restack(sandbox, blank.request, request.stack));
+  const std::string id = sandbox.id().str();
+  const std::string& name = host_name(request, id);
+  if (name == host_name(blank.request, id)) return {};
+  return sys::rename_host(sandbox.pidfd(), name);
 }
 
 bool LauncherCore::make_blank() {

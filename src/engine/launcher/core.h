@@ -138,6 +138,7 @@ class LauncherCore {
                                                         std::vector<UniqueFd> folders,
                                                         native::GuestEnd end);
   [[nodiscard]] Result<native::Launched> take_blank(const LaunchRequest& request);
+  [[nodiscard]] Result<void> become(Blank& blank, const LaunchRequest& request);
   [[nodiscard]] bool make_blank();
   void check_time(Live& live);
   void reap(Live& live);

@@ -36,8 +36,10 @@ Result<void> Sandbox::hold() {
     return sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
   };
   // What came too late for an earlier one is not an answer to this one.
-  while (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now())))
-    TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));
+  while (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now()))) {
+    const auto stale = TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));
+    if (stale.bytes.empty()) return failure(Errc::Gone, "the sandbox has ended");
+  }
   TRY(say(wire::ControlKind::Hold));
   if (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now() + kHoldWait))) {
     const auto answer = TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));

@@ -24,8 +24,11 @@ Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> 
   Slot& slot = reserved.slot;
   slot.index = index;
   slot.ids.base = kSlotBase + index * kIdsPerSlot;
+  // Its owner is one of its own ids, so that the kernel counts no two sandboxes together, nor any
+  // with the host's root.
   reserved.users = TRY(sys::PendingNamespace::start_user(slot.ids.users(), slot.ids.groups(),
-                                                         sys::NestedNamespaces::Refused));
+                                                         sys::NestedNamespaces::Refused,
+                                                         slot.ids.host_uid(kInitId)));
   if (owner && !fits_store_map(*owner)) owner.reset();
   slot.folder_owner = owner;
   sys::IdMap users = store_map(slot.ids, std::nullopt, 0);

@@ -222,8 +222,9 @@ ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot)
   plan.read_only = kReadOnly;
   plan.root_switch = enters_root() ? RootSwitch::Enter : RootSwitch::Pivot;
   plan.kept = !empty && trimmed() ? sys::TrimmedView::kHolder : nullptr;
-  plan.hostname = request.hostname.c_str();
-  plan.hostname_size = request.hostname.size();
+  const std::string& hostname = request.hostname.empty() ? request.id : request.hostname;
+  plan.hostname = hostname.c_str();
+  plan.hostname_size = hostname.size();
   plan.single_id = slot.ids.single();
   plan.init_uid = slot.ids.single() ? slot.ids.tenant_uid : kInitId;
   plan.init_gid = slot.ids.single() ? slot.ids.tenant_gid : kInitId;
