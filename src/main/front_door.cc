@@ -19,10 +19,23 @@ boost::asio::awaitable<void> FrontDoor::handle(http::Exchange& exchange) {
   if (request.path == kAskPath) return ask(exchange);
   if (request.path == kOpenPath) return open_preview(exchange);
   if (mcp::Door::answers(request.path)) return rooms_.mcp.handle(exchange);
-  if (rooms_.console.answers(request)) return rooms_.console.handle(exchange);
+  if (rooms_.console.answers(request))
+    return is_ours(request) ? rooms_.console.handle(exchange) : refuse_host(exchange);
   if (rooms_.sandboxer.answers(request)) return rooms_.sandboxer.handle(exchange);
   if (rooms_.daiv.answers(request.path)) return rooms_.daiv.handle(exchange);
   return rooms_.rest.handle(exchange);
+}
+
+// The doors with an API of their own judge this themselves, in their own words.
+bool FrontDoor::is_ours(const http::Request& request) const {
+  const std::string_view host = request.field("Host");
+  return rooms_.hosts.allows_host(host) &&
+         (request.count("Origin") == 0 ||
+          rooms_.hosts.allows_origin(request.field("Origin"), host));
+}
+
+boost::asio::awaitable<void> FrontDoor::refuse_host(http::Exchange& exchange) {
+  co_await exchange.respond(421, "text/plain", "this is no name of this server\n");
 }
 
 boost::asio::awaitable<void> FrontDoor::ask(http::Exchange& exchange) {
@@ -41,13 +54,8 @@ boost::asio::awaitable<void> FrontDoor::ask(http::Exchange& exchange) {
 
 boost::asio::awaitable<void> FrontDoor::open_preview(http::Exchange& exchange) {
   const http::Request& request = exchange.request();
-  const std::string_view host = request.field("Host");
   exchange.set("Cache-Control", "no-store");
-  if (!rooms_.hosts.allows_host(host) ||
-      (request.count("Origin") > 0 && !rooms_.hosts.allows_origin(request.field("Origin"), host))) {
-    co_await exchange.respond(421, "text/plain", "this is no name of this server\n");
-    co_return;
-  }
+  if (!is_ours(request)) co_return co_await refuse_host(exchange);
   const auto who = doors::identify(request, rooms_.access, rooms_.logins);
   co_await rooms_.preview.open(exchange, who ? &who->caller : nullptr);
 }

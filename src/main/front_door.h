@@ -34,6 +34,8 @@ class FrontDoor final : public http::Handler {
   boost::asio::awaitable<void> handle(http::Exchange& exchange) override;
 
  private:
+  [[nodiscard]] bool is_ours(const http::Request& request) const;
+  static boost::asio::awaitable<void> refuse_host(http::Exchange& exchange);
   boost::asio::awaitable<void> ask(http::Exchange& exchange);
   boost::asio::awaitable<void> open_preview(http::Exchange& exchange);
 

@@ -46,6 +46,12 @@ class WebPages(Attack):
                 self.assertEqual(self.send(method, filled(path, self.box), "evil.example"), 421)
         self.assertEqual(self.send("GET", f"/api/v1/sandboxes/{self.box}"), 200)
 
+    def test_a_foreign_host_has_no_console_and_no_agents(self):
+        self.assertEqual(self.send("GET", "/"), 200)
+        for path in ("/", "/assets/none.js", "/mcp", "/preview/open", "/sandboxes"):
+            with self.subTest(path=path):
+                self.assertEqual(self.send("GET", path, "evil.example"), 421)
+
     def test_a_host_that_only_looks_like_ours_is_refused(self):
         for host in FOREIGN_HOSTS:
             with self.subTest(host=host):

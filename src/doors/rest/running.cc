@@ -15,9 +15,13 @@ constexpr milliseconds kEndTimeout{5000};
 }
 
 awaitable<void> end_command(Call& call, std::uint32_t process) {
-  // Each step may find that the work is done already, or that the sandbox has ended.
-  (void)co_await call.fleet().signal(call.caller, call.id(), process, SIGKILL, true);
-  (void)co_await call.fleet().wait(call.caller, call.id(), process, kEndTimeout);
+  // Each step may find that the work is done already, or that the sandbox has ended. A command that
+  // has ended took along what it started; nobody need be told that it was killed.
+  const auto view = co_await call.fleet().process(call.caller, call.id(), process);
+  if (view && view->running) {
+    (void)co_await call.fleet().signal(call.caller, call.id(), process, SIGKILL, true);
+    (void)co_await call.fleet().wait(call.caller, call.id(), process, kEndTimeout);
+  }
   (void)co_await call.fleet().forget(call.caller, call.id(), process);
 }
 
