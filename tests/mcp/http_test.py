@@ -165,6 +165,19 @@ class Underway(McpCase):
         self.assertTrue(results[3]["isError"])
         self.assertIn(boxes[1], results[3]["content"][0]["text"])
 
+    def test_who_leaves_while_one_is_made_gets_no_more_of_them(self):
+        wish = {"label": "l", "tenant": "leavers", "scopes": ["read", "use", "create"]}
+        token = self.server.post("/api/v1/tokens", wish).json["token"]
+        for _ in range(24):
+            message, headers = envelope("tools/call", {"name": "run", "arguments": {"command": "true"}})
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
+            headers |= {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+            connection.request("POST", "/mcp", json.dumps(message), headers)
+            connection.close()
+        self.create()  # comes after all that were asked for before it
+        boxes = self.server.get("/api/v1/sandboxes", token=token).json["sandboxes"]
+        self.assertLessEqual(len(boxes), 3)
+
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 """The client for threads against a real server: commands, processes, terminals, files, snapshots, policies, audit."""
 
 import io
+import os
 import tarfile
 import threading
 import time
@@ -9,7 +10,7 @@ from client_case import ClientCase
 
 import caisson
 from caisson import Client, Limits, Network, NetworkRule, SandboxConfig
-from harness import main
+from harness import main, wait_for
 
 UNKNOWN = "a" * 26
 EVERY_BYTE = bytes(range(256))
@@ -310,6 +311,40 @@ class Connections(ClientCase):
             with self.assertRaises(caisson.NotFoundError):
                 client.get(fork.id)
             self.assertEqual(relay.lost, 6)
+
+    def test_a_command_that_lost_its_caller_does_not_run_again(self):
+        relay = self.relay()
+        sandbox = self.sandbox()
+
+        def cut_it_off():
+            wait_for(lambda: sandbox.exec("cat log").stdout, "the command to begin")
+            relay.cut()
+
+        cutter = threading.Thread(target=cut_it_off)
+        with Client(relay.url, self.server.token, retries=20) as client:
+            far = client.get(sandbox.id)
+            cutter.start()
+            with self.assertRaises(caisson.GoneError):
+                far.exec("echo once >> log; exec sleep 1000")
+        cutter.join()
+        self.assertEqual(sandbox.files.read("log"), b"once\n")
+
+    def test_a_forked_process_has_connections_of_its_own(self):
+        relay = self.relay()
+        with Client(relay.url, self.server.token) as client:
+            client.health()
+            child = os.fork()
+            if child == 0:
+                try:
+                    client.health()
+                    client.close()
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(relay.connections, 2)
+            client.health()
+            self.assertEqual(relay.connections, 2)
 
     def test_what_cannot_be_repeated_is_not(self):
         relay = self.relay()

@@ -71,6 +71,9 @@ class Http(unittest.TestCase):
     def test_hostile_answers(self):
         for data in (b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", b"x" * (HEAD_BYTES_MAX + 1),
                      b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", CHUNKED + b"zz\r\n",
+                     b"HTTP/1.1 \xb2 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n",
+                     b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+                     CHUNKED + b"-3\r\n", CHUNKED + b"0x3\r\n", CHUNKED + b"1_0\r\n",
                      CHUNKED + b"1" * (CHUNK_LINE_BYTES_MAX + 1), CHUNKED + b"1\r\nab\r\n"):
             with self.subTest(data=data[:60]), self.assertRaises(errors.BadAnswerError):
                 answer_of(data)
@@ -88,6 +91,20 @@ class Requests(unittest.TestCase):
         self.assertEqual(request.target, "/api/v1/sandboxes/x%2Fy/list/?recursive=true")
         with self.assertRaises(ValueError):
             build(HERE, op.GET_SERVER, {}, {"colour": 1}, {}, None)
+
+    def test_no_path_becomes_another_route(self):
+        for path in ("..", "../../../tokens/x", "a/../b", "/workspace/.."):
+            with self.subTest(path=path), self.assertRaises(errors.DeniedError):
+                build(HERE, op.REMOVE_FILE, {"id": "x", "path": path}, {}, {}, None)
+        for name in ("", ".", ".."):
+            with self.subTest(name=name), self.assertRaises(ValueError):
+                build(HERE, op.DESTROY_SANDBOX, {"id": name}, {}, {}, None)
+
+    def test_a_token_is_not_shown(self):
+        endpoint = find_endpoint("http://127.0.0.1:8080", "very-secret", {})
+        request = build(endpoint, op.GET_SERVER, {}, {}, {}, None)
+        self.assertIn("Bearer very-secret", dict(request.fields).values())
+        self.assertNotIn("very-secret", repr(endpoint) + repr(request))
 
     def test_a_key_is_new_for_each_call(self):
         config = SandboxConfig(name="a", network=Network(mode="none"))
@@ -121,6 +138,8 @@ class Streams(unittest.TestCase):
     def test_an_event_has_a_most(self):
         with self.assertRaises(errors.BadAnswerError):
             EventParser().feed(b"x" * (EVENT_BYTES_MAX + 1))
+        with self.assertRaises(errors.BadAnswerError):
+            EventParser().feed(b"data: x\n" * (EVENT_BYTES_MAX // 8 + 1))
         with self.assertRaises(errors.BadAnswerError):
             EventParser().feed(b"data: {\n\n")
 

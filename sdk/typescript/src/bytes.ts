@@ -25,7 +25,8 @@ export function toBytes(data: string | Uint8Array): Uint8Array {
 /** The whole body, or an error when it is larger than `bytesMax`. */
 export async function collect(response: Response, bytesMax: number): Promise<Uint8Array> {
   const promised = response.headers.get('Content-Length');
-  if (promised !== null && Number(promised) <= bytesMax) {
+  const packed = response.headers.has('Content-Encoding'); // then it says nothing about what comes out
+  if (promised !== null && !packed && Number(promised) <= bytesMax) {
     return new Uint8Array(await response.arrayBuffer());
   }
   const pieces: Uint8Array[] = [];

@@ -19,6 +19,7 @@ export class EventParser {
   private id = '';
   private name = '';
   private data: string[] = [];
+  private size = 0; // of the lines of the event that is coming
 
   /** What is complete now. */
   push(text: string): ServerSentEvent[] {
@@ -26,10 +27,10 @@ export class EventParser {
     // A carriage return at the very end may be the first half of a line end.
     const lines = (this.rest + text).split(/\r\n|\n|\r(?!$)/);
     this.rest = lines.pop() ?? '';
-    if (this.rest.length > eventCharsMax) {
+    for (const line of lines) this.line(line, found);
+    if (this.rest.length + this.size > eventCharsMax) {
       throw new AnswerError(`an event is larger than ${eventCharsMax} characters`);
     }
-    for (const line of lines) this.line(line, found);
     return found;
   }
 
@@ -40,6 +41,7 @@ export class EventParser {
       }
       this.name = '';
       this.data = [];
+      this.size = 0;
       return;
     }
     const colon = line.indexOf(':');
@@ -47,8 +49,10 @@ export class EventParser {
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'event') this.name = value;
-    else if (field === 'data') this.data.push(value);
-    else if (field === 'id') this.id = value;
+    else if (field === 'data') {
+      this.data.push(value);
+      this.size += line.length + 1;
+    } else if (field === 'id') this.id = value;
   }
 }
 

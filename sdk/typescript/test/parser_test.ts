@@ -23,6 +23,8 @@ test('events are the same, wherever the text is cut', () => {
 test('an event has a limit', () => {
   const parser = new EventParser();
   expect(() => parser.push(`data: ${'x'.repeat(eventCharsMax)}`)).toThrow(AnswerError);
+  const lines = new EventParser();
+  expect(() => lines.push('data: x\n'.repeat(eventCharsMax / 8 + 1))).toThrow(AnswerError);
 });
 
 test('a letter that is cut in two comes whole, and half a letter at the end is shown as such', () => {

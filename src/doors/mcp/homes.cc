@@ -5,6 +5,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "control/shield.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -38,12 +40,40 @@ void Homes::forget_idle_homes() {
   });
 }
 
-Homes::Made& Homes::living_of(const control::Caller& caller) {
+class Homes::Coming {
+ public:
+  explicit Coming(MadePtr of) : of_(std::move(of)) { ++of_->coming; }
+  Coming(Coming&&) noexcept = default;
+  Coming& operator=(Coming&&) = delete;
+  ~Coming() {
+    if (of_) --of_->coming;
+  }
+  void is_there(const std::string& id) { of_->ids.push_back(id); }
+
+ private:
+  MadePtr of_;
+};
+
+Homes::MadePtr Homes::living_of(const control::Caller& caller) {
   std::erase_if(made_,
-                [](const auto& one) { return one.second.ids.empty() && one.second.coming == 0; });
-  Made& own = made_[caller.actor];
-  std::erase_if(own.ids, [&](const std::string& id) { return !lives(fleet_, caller, id); });
+                [](const auto& one) { return one.second->ids.empty() && one.second->coming == 0; });
+  MadePtr& own = made_[caller.actor];
+  if (!own) own = std::make_shared<Made>();
+  std::erase_if(own->ids, [&](const std::string& id) { return !lives(fleet_, caller, id); });
   return own;
+}
+
+awaitable<Result<std::string>> Homes::make_counted(control::Fleet& fleet, control::Caller caller,
+                                                   control::CreateWish wish, Coming coming,
+                                                   std::weak_ptr<void> asker) {
+  auto view = co_await fleet.create(caller, std::move(wish));
+  if (!view) co_return std::unexpected(view.error());
+  if (asker.expired()) {
+    co_await end_sandbox(fleet, std::move(caller), view->id);
+    co_return failure(Errc::Gone, "the caller left");
+  }
+  coming.is_there(view->id);
+  co_return view->id;
 }
 
 awaitable<Result<Place>> Homes::make_one(control::Caller caller) {
@@ -51,29 +81,22 @@ awaitable<Result<Place>> Homes::make_one(control::Caller caller) {
     co_return failure(Errc::Denied,
                       "sandbox: this token may not create one (it lacks the scope \"create\"): "
                       "name one that is there");
-  // The entry of a token stays where it is while one of its own is coming.
-  Made& own = living_of(caller);
-  if (own.ids.size() + own.coming >= options_.sandboxes_per_token)
+  const MadePtr own = living_of(caller);
+  if (own->ids.size() + own->coming >= options_.sandboxes_per_token)
     co_return failure(Errc::Exhausted,
                       fmt::format("sandbox: you have {} already; go on in one of them: {}",
-                                  own.ids.size(), fmt::join(own.ids, ", ")));
+                                  own->ids.size(), fmt::join(own->ids, ", ")));
   control::CreateWish wish;
   if (!options_.profile.empty()) wish.profile = options_.profile;
   if (options_.life_seconds > 0) wish.limits.timeout_seconds = options_.life_seconds;
   if (options_.idle_seconds > 0) wish.limits.idle_seconds = options_.idle_seconds;
   wish.labels.emplace(kLabel, "true");
-  struct Coming {
-    Made& of;
-    explicit Coming(Made& made) : of(made) { ++of.coming; }
-    ~Coming() { --of.coming; }
-    Coming(const Coming&) = delete;
-    Coming& operator=(const Coming&) = delete;
-  };
-  const Coming coming(own);
-  auto view = co_await fleet_.create(caller, std::move(wish));
-  if (!view) co_return std::unexpected(view.error().within("sandbox"));
-  own.ids.push_back(view->id);
-  co_return Place{view->id, Place::Made::Now};
+  // A create goes on when its caller leaves, and has to be counted to its end.
+  const auto asker = std::make_shared<char>();
+  auto id = co_await control::shielded(
+      executor_, make_counted(fleet_, std::move(caller), std::move(wish), Coming(own), asker));
+  if (!id) co_return std::unexpected(id.error().within("sandbox"));
+  co_return Place{*std::move(id), Place::Made::Now};
 }
 
 awaitable<Result<Place>> Homes::enter(std::shared_ptr<Home> home, control::Caller caller) {

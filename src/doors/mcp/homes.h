@@ -58,20 +58,25 @@ class Homes {
   void leave(const std::shared_ptr<Home>& home);
 
  private:
-  struct Made;
-  // Those of the token that still live, and those that are being made.
-  Made& living_of(const control::Caller& caller);
+  // Those of a token that still live, and how many are being made.
+  struct Made {
+    std::vector<std::string> ids;
+    std::size_t coming = 0;
+  };
+  using MadePtr = std::shared_ptr<Made>;
+  class Coming;
+  // Its id; ended at once when its asker has left meanwhile, since nobody has heard its name then.
+  static awaitable<Result<std::string>> make_counted(control::Fleet& fleet, control::Caller caller,
+                                                     control::CreateWish wish, Coming coming,
+                                                     std::weak_ptr<void> asker);
+  MadePtr living_of(const control::Caller& caller);
   void forget_idle_homes();
 
   boost::asio::any_io_executor executor_;
   control::Fleet& fleet_;
   const McpOptions& options_;
   std::map<std::string, std::shared_ptr<Home>, std::less<>> of_tokens_;
-  struct Made {
-    std::vector<std::string> ids;
-    std::size_t coming = 0;
-  };
-  std::map<std::string, Made, std::less<>> made_;  // by token
+  std::map<std::string, MadePtr, std::less<>> made_;  // by token
 };
 
 }  // namespace caisson::mcp

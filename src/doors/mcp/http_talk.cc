@@ -308,6 +308,20 @@ awaitable<void> pump_events(Talk& talk, Call& call) {
   if (first.index() != 0) talk.exchange.close_after();  // perhaps in the middle of an event
 }
 
+// A session that somebody listens to is in use.
+class Listening {
+ public:
+  explicit Listening(std::shared_ptr<Session> session) : session_(std::move(session)) {
+    ++session_->streams;
+  }
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+  ~Listening() { --session_->streams; }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
 }  // namespace
 
 awaitable<void> talk_get(Talk& talk) {
@@ -324,9 +338,8 @@ awaitable<void> talk_get(Talk& talk) {
   }
   Lines lines(co_await asio::this_coro::executor);
   Call call{talk.services, lines, talk.caller, Era::Legacy, session->home, {}, nullptr};
-  ++session->streams;
+  const Listening listening(session);
   co_await pump_events(talk, call);
-  --session->streams;
 }
 
 awaitable<void> talk_delete(Talk& talk) {

@@ -259,6 +259,11 @@ awaitable<Result<void>> Door::State::answer_again(Call& call, Reply reply) {
     co_return bad_field(std::string(kKeyField),
                         "Idempotency-Key was used with another body: take a new one for each call");
   }
+  if (reply.broken_off) {
+    co_return failure(Errc::Gone,
+                      "it was begun, and ended when its caller hung up: see what it did, then take "
+                      "a new Idempotency-Key");
+  }
   if (reply.status == 0) {
     co_return failure(Errc::Gone, "it was done; its answer was too large to be kept");
   }

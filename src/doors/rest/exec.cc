@@ -99,6 +99,7 @@ awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
   auto first = co_await (call.fleet().exec(call.caller, call.id(), std::move(body.wish)) ||
                          call.exchange.wait_for_hangup());
   if (first.index() != 0) {
+    if (call.turn != nullptr) call.turn->broken_off(call.body_digest);
     call.exchange.close_after();
     co_return failure(Errc::Gone, "the caller hung up");
   }

@@ -72,6 +72,11 @@ void Replies::Turn::done(std::size_t asked) {
   done_ = true;
 }
 
+void Replies::Turn::broken_off(std::size_t asked) {
+  entry_->reply.broken_off = true;
+  done(asked);
+}
+
 Replies::Replies() : state_(std::make_shared<State>()) {}
 
 Result<Replies::Asked> Replies::ask(Question question, TimePoint now) {

@@ -2,7 +2,8 @@
 //
 // A caller who lost an answer does not know whether anything was done. With the same key he may ask
 // again: he gets the answer that he missed, and nothing is done twice. A call that was refused did
-// nothing, so its key is free again. Keys belong to a token; another's key of the same name is
+// nothing, so its key is free again. One that was broken off has done some of it: its key says so
+// and begins nothing any more. Keys belong to a token; another's key of the same name is
 // another key. They live in memory, for kReplyLife: a server that starts anew knows none.
 #pragma once
 
@@ -30,9 +31,10 @@ inline constexpr seconds kReplyLife{600};
 [[nodiscard]] bool takes_key(std::string_view operation) noexcept;
 
 struct Reply {
-  unsigned status = 0;  // 0: it was done, and its answer was too large to keep
+  unsigned status = 0;  // 0: there is none
   std::string body;
-  std::size_t asked = 0;  // digest of the body that it answers
+  bool broken_off = false;  // why there is none; else it was too large to keep
+  std::size_t asked = 0;    // digest of the body that it answers
 };
 
 class Replies {
@@ -56,6 +58,8 @@ class Replies {
     ~Turn();
     void keep(unsigned status, std::string_view body);
     void done(std::size_t asked);
+    // It was begun and did not come to its end, because its caller left.
+    void broken_off(std::size_t asked);
 
    private:
     std::shared_ptr<State> state_;

@@ -90,6 +90,20 @@ TEST(Replies, AnAnswerThatIsTooLargeIsNotKept) {
   EXPECT_EQ(again->reply.status, 0U);
 }
 
+TEST(Replies, WhatWasBrokenOffDoesNotBeginAgain) {
+  Replies replies;
+  {
+    auto first = replies.ask(question("k"), TimePoint{});
+    ASSERT_TRUE(first->turn);
+    first->turn->broken_off(7);
+  }
+  const auto again = replies.ask(question("k"), TimePoint{});
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->turn);
+  EXPECT_TRUE(again->reply.broken_off);
+  EXPECT_EQ(again->reply.asked, 7U);
+}
+
 Ask keyed(std::string path, std::string body, std::string key, std::string token = "admin") {
   Ask ask{Method::Post, std::move(path), "", std::move(body), std::move(token)};
   ask.fields.push_back({std::string(kKeyField), std::move(key)});

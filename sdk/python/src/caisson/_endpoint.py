@@ -30,6 +30,9 @@ class Endpoint(NamedTuple):
     prefix: str  # a path before ours, without a slash at its end
     token: str
 
+    def __repr__(self) -> str:  # without the token
+        return f"<Endpoint {self.authority}>"
+
     @property
     def authority(self) -> str:
         name = f"[{self.host}]" if ":" in self.host else self.host

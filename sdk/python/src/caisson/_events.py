@@ -22,6 +22,7 @@ class EventParser:
         self._searched = 0
         self._name = self._id = ""
         self._data: list[str] = []
+        self._size = 0  # of the lines of the event that is coming
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """The events that are whole now."""
@@ -36,7 +37,7 @@ class EventParser:
                 found.append(event)
         del self._buffer[:begin]
         self._searched = len(self._buffer)
-        if self._searched > EVENT_BYTES_MAX:
+        if self._searched + self._size > EVENT_BYTES_MAX:
             raise BadAnswerError(f"an event has more than {EVENT_BYTES_MAX} bytes")
         return found
 
@@ -51,11 +52,12 @@ class EventParser:
             self._id = value
         elif name == "data":
             self._data.append(value)
+            self._size += len(line) + 1
         return None
 
     def _whole(self) -> ServerEvent | None:
         name, data = self._name, self._data
-        self._name, self._data = "", []
+        self._name, self._data, self._size = "", [], 0
         if not data:
             return None
         try:

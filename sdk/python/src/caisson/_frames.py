@@ -92,7 +92,7 @@ class FrameParser:
         if opcode != CONTINUED:
             self._opcode = opcode
         self._parts.append(payload)
-        self._bytes += len(payload)
+        self._bytes += len(payload) or 1  # an empty one takes room, too
         if self._bytes > MESSAGE_BYTES_MAX:
             raise BadAnswerError(f"a WebSocket message has more than {MESSAGE_BYTES_MAX} bytes")
         if not final:

@@ -8,12 +8,21 @@ from .errors import BadAnswerError
 
 HEAD_BYTES_MAX = 64 * 1024
 CHUNK_LINE_BYTES_MAX = 1024
+NUMBER_DIGITS_MAX = 15
+DIGITS = {10: "0123456789", 16: "0123456789abcdefABCDEF"}
 NO_BODY = (204, 304)
 
 
 class Head(NamedTuple):
     status: int
     fields: dict[str, str]  # names in lower case
+
+
+def whole_number(text: str, base: int = 10) -> int | None:
+    """Digits and nothing else: int() also takes signs, blanks, underscores and digits of other scripts."""
+    if not 0 < len(text) <= NUMBER_DIGITS_MAX or text.strip(DIGITS[base]):
+        return None
+    return int(text, base)
 
 
 def request_head(method: str, target: str, fields: Iterable[tuple[str, str]]) -> bytes:
@@ -102,9 +111,9 @@ class AnswerParser:
         lines = self._buffer[:end].decode("latin-1").split("\r\n")
         del self._buffer[: end + 4]
         words = lines[0].split(" ", 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
+        status = whole_number(words[1]) if len(words) > 1 and words[0].startswith("HTTP/1.") else None
+        if status is None:
             raise BadAnswerError(f"the answer is not HTTP/1.1: {lines[0][:80]!r}")
-        status = int(words[1])
         if 100 <= status < 200 and status != 101:
             return True
         fields: dict[str, str] = {}
@@ -128,9 +137,10 @@ class AnswerParser:
             self._chunked = True
         elif "content-length" in fields:
             text = fields["content-length"]
-            if not text.isdigit():
+            length = whole_number(text)
+            if length is None:
                 raise BadAnswerError(f"Content-Length is {text[:40]!r}")
-            self._left = int(text)
+            self._left = length
             self.done = self._left == 0
         else:
             self._until_close = True
@@ -154,11 +164,11 @@ class AnswerParser:
                     self.done = True
                     return None
             else:
-                size = line.partition(b";")[0].strip()
-                try:
-                    self._left = int(size, 16)
-                except ValueError:
-                    raise BadAnswerError(f"a chunk's size is {size[:40]!r}") from None
+                text = line.partition(b";")[0].strip().decode("latin-1")
+                size = whole_number(text, 16)
+                if size is None:
+                    raise BadAnswerError(f"a chunk's size is {text[:40]!r}")
+                self._left = size
                 self._trailer = self._left == 0
                 self._chunk_begun = self._left > 0
         if self._closed:

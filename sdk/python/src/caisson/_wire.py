@@ -8,10 +8,10 @@ from typing import Any, Iterable, Mapping, NamedTuple, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 from ._endpoint import Endpoint
-from ._http1 import Head
+from ._http1 import Head, whole_number
 from ._model import Model
 from ._operations import Nothing, Operation
-from .errors import BY_CODE, ApiError, BadAnswerError
+from .errors import BY_CODE, ApiError, BadAnswerError, DeniedError
 
 T = TypeVar("T")
 
@@ -28,15 +28,32 @@ class Request(NamedTuple):
     body: bytes | Iterable[bytes] | None  # an iterable is sent in chunks, and only once
     repeatable: bool  # also when nobody knows whether it was done
 
+    def __repr__(self) -> str:  # without the token, which is one of the fields
+        return f"<Request {self.operation.method} {self.target}>"
+
 
 def file_part(path: str) -> str:
-    """A path as the last part of a route; a leading slash as %2F, which also proxies that merge slashes let pass."""
+    """A path as the last part of a route; a leading slash as %2F, which also proxies that merge slashes let pass.
+
+    The server refuses `..`; but a proxy before it may have made another route of it by then, so it is refused here.
+    """
+    if ".." in path.split("/"):
+        raise DeniedError("path: holds '..'; name the path from the workspace or from the root, without it",
+                          details={"field": "path"})
     return "%2F" + quote(path[1:], safe="/") if path.startswith("/") else quote(path, safe="/")
+
+
+def name_part(name: str, value: str | int) -> str:
+    """An id or a name as one part of a route."""
+    text = str(value)
+    if text in ("", ".", ".."):
+        raise ValueError(f"{name} is {text!r}: want the id or the name of something")
+    return quote(text, safe="")
 
 
 def build(endpoint: Endpoint, operation: Operation[Any], path: Mapping[str, str | int], query: Mapping[str, Any],
           headers: Mapping[str, str], body: Model | bytes | Iterable[bytes] | None, raw_query: str = "") -> Request:
-    values = {name: file_part(str(value)) if name == "path" else quote(str(value), safe="")
+    values = {name: file_part(str(value)) if name == "path" else name_part(name, value)
               for name, value in path.items()}
     target = endpoint.prefix + operation.path.format_map(values)
     asked = {name: _query_text(value) for name, value in query.items() if value is not None}
@@ -90,8 +107,8 @@ def read_value(operation: Operation[T], body: bytes) -> T:
 
 
 def retry_after(head: Head) -> float | None:
-    text = head.fields.get("retry-after", "")
-    return float(text) if text.isdigit() else None
+    seconds = whole_number(head.fields.get("retry-after", ""))
+    return None if seconds is None else float(seconds)
 
 
 def read_error(head: Head, body: bytes) -> ApiError | BadAnswerError:

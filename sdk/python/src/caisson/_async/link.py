@@ -77,6 +77,10 @@ class AsyncLink(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def abandon(self) -> None:
+        """Lets go of the connection, which another process goes on with: its event loop is that one's, too."""
+        self._transport = None
+
     def _check(self) -> None:
         if self._lost is not None:
             raise ConnectionLostError(f"the connection broke: {self._lost}") from self._lost

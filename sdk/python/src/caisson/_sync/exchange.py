@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections import deque
 
@@ -23,13 +24,16 @@ class Pool:
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext | None, connections_max: int) -> None:
         self._endpoint = endpoint
         self._tls = tls
+        self._connections_max = connections_max
         self._gate = Gate(connections_max)
+        self._owner = os.getpid()
         self._idle: deque[Link] = deque()
         self._closed = False
 
     def take(self, deadline: float) -> Link:
         if self._closed:
             raise CaissonError("the client is closed")
+        self._leave_to_parent()
         self._gate.enter(deadline)
         try:
             while True:
@@ -57,7 +61,18 @@ class Pool:
         link.close()
         self._gate.leave()
 
+    def _leave_to_parent(self) -> None:
+        """In a forked process: on a connection that two share, each hears the other's answers."""
+        if self._owner == os.getpid():
+            return
+        self._owner = os.getpid()
+        self._gate = Gate(self._connections_max)
+        idle, self._idle = self._idle, deque()
+        for link in idle:
+            link.abandon()
+
     def close(self) -> None:
+        self._leave_to_parent()
         self._closed = True
         while self._idle:
             self._idle.pop().close()

@@ -93,6 +93,10 @@ class Link:
             pass
         self._socket.close()
 
+    def abandon(self) -> None:
+        """Lets go of the connection, which another process goes on with."""
+        self._socket.close()
+
     def _wait(self, event: int, deadline: float) -> None:
         left = deadline - clock()
         if left <= 0 or not _ready(self._socket, event, left):
