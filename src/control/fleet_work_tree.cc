@@ -5,7 +5,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -25,9 +24,6 @@ namespace {
 constexpr std::uint64_t kArchiveEntriesMax = 1'000'000;
 constexpr std::uint32_t kArchiveRatioMax = 1'000;
 constexpr milliseconds kBoxPatience{120'000};  // for a turn
-// A guest can stop the one who reads its files. He who waits for a turn must not wait for that.
-constexpr milliseconds kPatchTimeMax{100'000};
-static_assert(kPatchTimeMax < kBoxPatience);
 constexpr int kClearRoundsMax = 64;
 // Older kernels tell a file's last change in ticks of the clock: what is written within the tick of
 // the archive would look as if it had come with it.
@@ -315,12 +311,7 @@ awaitable<Result<std::string>> FleetImpl::patch_since(const Caller& caller, std:
   // Each has a box of its own, and holds the list of a whole tree.
   auto turn = co_await files_.patches.take(kBoxPatience);
   if (turn) {
-    using namespace boost::asio::experimental::awaitable_operators;
-    auto first =
-        co_await (make_patch_since(sandbox.ptr(), std::move(baseline)) || pause_for(kPatchTimeMax));
-    made = first.index() == 0
-               ? std::get<0>(std::move(first))
-               : failure(Errc::TimedOut, "patch: the sandbox's files could not be read in time");
+    made = co_await make_patch_since(sandbox.ptr(), std::move(baseline));
   } else {
     made = std::unexpected(turn.error().within("patch"));
   }
