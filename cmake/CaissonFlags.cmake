@@ -31,7 +31,7 @@ elseif(CAISSON_SANITIZE STREQUAL "thread")
 elseif(CAISSON_SANITIZE)
   message(FATAL_ERROR "CAISSON_SANITIZE is '${CAISSON_SANITIZE}': want 'address', 'thread' or nothing")
 else()
-  # Unit tests are compiled without optimisation, in half the time; what they test is as it is shipped.
+  # Tests are compiled without optimisation, in half the time; what they test is as it is shipped.
   set(plain $<BOOL:$<TARGET_PROPERTY:CAISSON_PLAIN>>)
   target_compile_options(caisson_flags INTERFACE
     $<$<NOT:$<OR:$<CONFIG:Debug>,${plain}>>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>

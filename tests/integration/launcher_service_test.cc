@@ -35,6 +35,7 @@ int answered_as(uid_t uid, const std::string& socket) {
 TEST(LauncherService, OnlyTheServerAndRootAreAnswered) {
   const StateFolder state;
   LauncherService service(state, {"--server-uid", "65533"});
+  ASSERT_NE(service.attach(), nullptr);  // who listens has given the file its owner
   EXPECT_EQ(answered_as(65533, state.socket()), 0);
   EXPECT_EQ(answered_as(65534, state.socket()), 1) << "the file's mode";
   // Even if somebody opens the file's mode: the peer's own id counts.
