@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -18,6 +19,8 @@ class Certificate {
  public:
   explicit Certificate(const std::string& name)
       : key(::EVP_EC_gen("P-256"), &::EVP_PKEY_free), cert(::X509_new(), &::X509_free) {
+    // OpenSSL's own writes to a socket raise it when the peer has left.
+    ::signal(SIGPIPE, SIG_IGN);
     ::X509_set_version(cert.get(), 2);
     ::ASN1_INTEGER_set(::X509_get_serialNumber(cert.get()), 1);
     ::X509_gmtime_adj(::X509_getm_notBefore(cert.get()), -3600);
