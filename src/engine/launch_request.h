@@ -131,11 +131,11 @@ struct LaunchRequest {
   Limits limits;
   std::uint32_t uid = 1000;  // of the tenant: owner of /workspace and of the folders inside
   std::uint32_t gid = 1000;
+  seccomp::Profile profile = seccomp::Profile::Default;
   // A tenant with id 0 may act for the other ids of the sandbox, as the programs of an image expect
   // of root: own and read their files, become them, signal them. Over init and the host it has
   // none.
   bool root_capabilities = false;
-  seccomp::Profile profile = seccomp::Profile::Default;
   bool gate = false;  // open the sockets of a way out inside, and hand them to whoever asked
   std::vector<std::uint16_t> gate_ports;  // for kernels that cannot steer: see engine/gate.h
   std::uint16_t gate_proxy = 0;  // where the proxy is found beside its own port; 0: nowhere else

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 #include "native/errors.h"
@@ -74,7 +75,7 @@ Manager::~Manager() { (void)take(); }
 // In a forked child the launcher is the parent's: to let go of our copy properly would end it.
 Manager::Shared Manager::take() noexcept {
   if (::getpid() != owner_) {
-    (void)new Shared(std::move(manager_));
+    (void)new (std::nothrow) Shared(std::move(manager_));
     return nullptr;
   }
   const std::scoped_lock lock(mutex_);
