@@ -15,10 +15,8 @@ namespace asio = boost::asio;
 
 constexpr seconds kSessionSweep{60};
 
-// Every dialect has a line of its own; the log has one.
-template <class Line>
-std::function<void(const Line&)> into(ServerLog& log, std::string_view route) {
-  return [&log, route](const Line& line) {
+std::function<void(const doors::RequestLine&)> into(ServerLog& log, std::string_view route) {
+  return [&log, route](const doors::RequestLine& line) {
     log.request({.request_id = line.request_id,
                  .method = line.method,
                  .path = line.path,
@@ -49,7 +47,7 @@ class AllDoors final : public Doors {
 
   Result<void> make_daiv() {
     daiv::DaivOptions options = TRY(daiv_options(parts_.settings));
-    options.on_request = into<daiv::RequestLine>(parts_.log, "daiv");
+    options.on_request = into(parts_.log, "daiv");
     options.on_failure = failures();
     reaper_ = options.reaper;
     interval_ = options.reaper_interval;
@@ -105,7 +103,7 @@ class AllDoors final : public Doors {
 
   preview::PreviewOptions preview_with_log() {
     preview::PreviewOptions options = preview_options(parts_.settings);
-    options.on_request = into<preview::RequestLine>(parts_.log, "preview");
+    options.on_request = into(parts_.log, "preview");
     options.on_failure = failures();
     return options;
   }
@@ -113,7 +111,7 @@ class AllDoors final : public Doors {
   sandboxer::SandboxerOptions sandboxer_with_log() {
     sandboxer::SandboxerOptions options = sandboxer_options(parts_.settings);
     options.hosts = parts_.hosts;
-    options.on_request = into<sandboxer::RequestLine>(parts_.log, "sandboxer");
+    options.on_request = into(parts_.log, "sandboxer");
     options.on_failure = failures();
     if (!parts_.settings.server.vhost.name.empty()) {
       options.address = [this](std::string_view sandbox) {
@@ -126,7 +124,7 @@ class AllDoors final : public Doors {
   mcp::McpOptions mcp_with_log() {
     mcp::McpOptions options = mcp_options(parts_.settings);
     options.hosts = parts_.hosts;
-    options.on_request = into<mcp::RequestLine>(parts_.log, "mcp");
+    options.on_request = into(parts_.log, "mcp");
     options.on_failure = failures();
     if (parts_.settings.server.vhost.name.empty()) return options;
     options.preview = [this](

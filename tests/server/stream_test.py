@@ -138,6 +138,15 @@ class Commands(ApiCase):
         self.assertEqual((bytes_of(seen), bytes_of(seen, "stderr")), (b"given", b"err\n"))
         self.assertEqual(end.data["exit_code"], 5)
 
+    def test_one_that_ended_by_itself_was_killed_by_nobody(self):
+        box = self.create()
+        with self.server.events("POST", path_of(box, "exec", stream="sse"), {"command": "true"}) as events:
+            events.until("exit")
+        wait_for(lambda: not self.server.get(path_of(box, "processes")).json["processes"], "its record is gone")
+        rows = self.server.get(f"/api/v1/audit?sandbox={box}").json["rows"]
+        self.assertIn("process.start", [row["action"] for row in rows])
+        self.assertNotIn("process.signal", [row["action"] for row in rows])
+
     def count_inside(self, box, name):
         listed = self.server.post(path_of(box, "exec"), {"command": "cat /proc/[0-9]*/comm"}).json
         return listed["stdout"].split().count(name)

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "control/access.h"
 #include "control/fleet.h"
+#include "doors/shared/request_line.h"
 #include "http/http.h"
 #include "policy/settings/daiv_settings.h"
 
@@ -26,16 +27,7 @@ namespace caisson::daiv {
 using boost::asio::awaitable;
 
 // One answered request, for whoever writes it down. Paths are as the client sent them, cut.
-struct RequestLine {
-  std::string_view request_id;
-  std::string_view method;
-  std::string_view path;
-  unsigned status = 0;
-  microseconds took{0};
-  std::string_view peer;
-  std::string_view actor;
-  std::string_view tenant;
-};
+using doors::RequestLine;
 
 struct DaivOptions {
   std::string api_key;  // empty: only tokens of the server's own

@@ -14,7 +14,6 @@ namespace json = boost::json;
 
 namespace {
 
-constexpr std::size_t kLogPathBytesMax = 1024;
 constexpr std::string_view kNoKey = "API Key header is missing";
 constexpr std::string_view kWrongKey = "Invalid API Key";
 
@@ -31,20 +30,6 @@ std::string_view without_prefix(std::string_view path, std::string_view prefix) 
   if (prefix.empty() || !path.starts_with(prefix)) return path;
   const std::string_view rest = path.substr(prefix.size());
   return is_own(rest) ? rest : path;
-}
-
-std::string_view scope_word(store::Scope scope) {
-  switch (scope) {
-    case store::Scope::Read:
-      return "read";
-    case store::Scope::Use:
-      return "use";
-    case store::Scope::Create:
-      return "create";
-    case store::Scope::Admin:
-      break;
-  }
-  return "admin";
 }
 
 }  // namespace
@@ -162,7 +147,8 @@ awaitable<Result<void>> Door::State::serve(Call& call) {
     services.access.denied(call.caller,
                            fmt::format("{} {}", http::to_string(route.method), route.pattern));
     co_return refuse(
-        call, 403, fmt::format("This needs a token with the scope \"{}\"", scope_word(route.need)));
+        call, 403,
+        fmt::format("This needs a token with the scope \"{}\"", doors::scope_word(route.need)));
   }
   auto cut = [&call] { call.exchange.cut(); };
   const auto watched =
@@ -189,17 +175,7 @@ awaitable<void> Door::State::refuse_with(Call& call, const Error& error) {
 
 void Door::State::record(const Call& call, TimePoint begun) {
   if (!options.on_request) return;
-  const http::Request& request = call.request();
-  RequestLine line;
-  line.request_id = request.id;
-  line.method = request.method_text;
-  line.path = std::string_view(request.path).substr(0, kLogPathBytesMax);
-  line.status = call.exchange.status();
-  line.took = duration_cast<microseconds>(Clock::now() - begun);
-  line.peer = request.peer.address;
-  line.actor = call.caller.actor;
-  line.tenant = call.caller.tenant;
-  options.on_request(line);
+  options.on_request(doors::request_line(call.exchange, call.caller, begun));
 }
 
 awaitable<void> Door::handle(http::Exchange& exchange) {

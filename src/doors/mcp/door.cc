@@ -7,7 +7,6 @@ namespace caisson::mcp {
 
 namespace {
 
-constexpr std::size_t kLogPathBytesMax = 1024;
 constexpr std::size_t kShownBytesMax = 128;
 
 std::string shown(std::string_view text) {
@@ -133,16 +132,7 @@ awaitable<void> Door::handle(http::Exchange& exchange) {
   if (bug && exchange.begun()) exchange.close_after();
   if (bug && !exchange.begun()) co_await refuse(exchange, 500, "something failed in the server");
   if (!state.options.on_request) co_return;
-  RequestLine line;
-  line.request_id = request.id;
-  line.method = request.method_text;
-  line.path = std::string_view(request.path).substr(0, kLogPathBytesMax);
-  line.status = exchange.status();
-  line.took = duration_cast<microseconds>(Clock::now() - begun);
-  line.peer = request.peer.address;
-  line.actor = caller.actor;
-  line.tenant = caller.tenant;
-  state.options.on_request(line);
+  state.options.on_request(doors::request_line(exchange, caller, begun));
 }
 
 }  // namespace caisson::mcp

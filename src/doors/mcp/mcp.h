@@ -23,22 +23,14 @@
 #include "control/access.h"
 #include "control/fleet.h"
 #include "doors/shared/guard.h"
+#include "doors/shared/request_line.h"
 #include "http/http.h"
 
 namespace caisson::mcp {
 
 using boost::asio::awaitable;
 
-struct RequestLine {
-  std::string_view request_id;
-  std::string_view method;
-  std::string_view path;
-  unsigned status = 0;
-  microseconds took{0};
-  std::string_view peer;
-  std::string_view actor;
-  std::string_view tenant;
-};
+using doors::RequestLine;
 
 struct McpOptions {
   doors::HostRules hosts;

@@ -22,20 +22,6 @@ namespace {
 constexpr std::size_t kErrorBytesMax = 2048;
 constexpr std::size_t kTokenBytesMax = 256;  // of a progress token
 
-std::string_view scope_word(store::Scope scope) {
-  switch (scope) {
-    case store::Scope::Read:
-      return "read";
-    case store::Scope::Use:
-      return "use";
-    case store::Scope::Create:
-      return "create";
-    case store::Scope::Admin:
-      break;
-  }
-  return "admin";
-}
-
 json::object content(std::string text) {
   return json::object{{"type", "text"}, {"text", std::move(text)}};
 }
@@ -124,10 +110,10 @@ awaitable<Answer> call_tool(Call& call) {
   }
   if (!call.caller.may(tool->need)) {
     call.services.access.denied(call.caller, fmt::format("mcp {}", tool->name));
-    const Error error{
-        Errc::Denied,
-        fmt::format("{} needs a token with the scope \"{}\"", tool->name, scope_word(tool->need)),
-        0};
+    const Error error{Errc::Denied,
+                      fmt::format("{} needs a token with the scope \"{}\"", tool->name,
+                                  doors::scope_word(tool->need)),
+                      0};
     co_return failed(call, error);
   }
   auto place = co_await place_of(call, *tool, arguments);

@@ -7,7 +7,6 @@
 namespace caisson::preview {
 namespace {
 
-constexpr std::size_t kLogPathBytesMax = 1024;
 constexpr unsigned kPausedRetrySeconds = 5;
 
 bool is_own_path(std::string_view path) {
@@ -146,16 +145,7 @@ awaitable<void> Door::handle(http::Exchange& exchange) {
     }
   }
   if (!state_->options.on_request) co_return;
-  RequestLine line;
-  line.request_id = request.id;
-  line.method = request.method_text;
-  line.path = std::string_view(request.path).substr(0, kLogPathBytesMax);
-  line.status = exchange.status();
-  line.took = duration_cast<microseconds>(Clock::now() - begun);
-  line.peer = request.peer.address;
-  line.actor = visitor.caller.actor;
-  line.tenant = visitor.caller.tenant;
-  state_->options.on_request(line);
+  state_->options.on_request(doors::request_line(exchange, visitor.caller, begun));
 }
 
 }  // namespace caisson::preview

@@ -19,6 +19,7 @@
 #include "control/access.h"
 #include "control/fleet.h"
 #include "control/logins.h"
+#include "doors/shared/request_line.h"
 #include "http/http.h"
 
 namespace caisson::preview {
@@ -28,16 +29,7 @@ using boost::asio::awaitable;
 // Below it nothing of the program is reachable, on every preview host.
 inline constexpr std::string_view kOwnPath = "/.caisson/";
 
-struct RequestLine {
-  std::string_view request_id;
-  std::string_view method;
-  std::string_view path;
-  unsigned status = 0;
-  microseconds took{0};
-  std::string_view peer;
-  std::string_view actor;
-  std::string_view tenant;
-};
+using doors::RequestLine;
 
 struct PreviewOptions {
   std::string vhost;             // "sandbox.example.com"; empty: there are no previews

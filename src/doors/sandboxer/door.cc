@@ -11,26 +11,11 @@ namespace caisson::sandboxer {
 
 namespace {
 
-constexpr std::size_t kLogPathBytesMax = 1024;
 constexpr std::string_view kProxyPart = "/proxy/";
 constexpr std::string_view kAuthenticate = "Authentication required";
 
 bool is_below(std::string_view path, std::string_view prefix) {
   return path.starts_with(prefix) && (path.size() == prefix.size() || path[prefix.size()] == '/');
-}
-
-std::string_view scope_word(store::Scope scope) {
-  switch (scope) {
-    case store::Scope::Read:
-      return "read";
-    case store::Scope::Use:
-      return "use";
-    case store::Scope::Create:
-      return "create";
-    case store::Scope::Admin:
-      break;
-  }
-  return "admin";
 }
 
 // Who is asked for.
@@ -122,8 +107,9 @@ Result<void> may(Call& call) {
   if (route.who != Who::Known || call.caller.may(route.need)) return {};
   call.services().access.denied(
       call.caller, fmt::format("{} {}", call.request().method_text.substr(0, 16), route.pattern));
-  return refuse(call, 403,
-                fmt::format("This needs a token with the scope \"{}\"", scope_word(route.need)));
+  return refuse(
+      call, 403,
+      fmt::format("This needs a token with the scope \"{}\"", doors::scope_word(route.need)));
 }
 
 awaitable<Result<void>> serve(Call& call) {
@@ -182,17 +168,7 @@ awaitable<void> refuse_with(Call& call, const Error& error) {
 
 void record(const Call& call, TimePoint begun) {
   if (!call.options().on_request) return;
-  const http::Request& request = call.request();
-  RequestLine line;
-  line.request_id = request.id;
-  line.method = request.method_text;
-  line.path = std::string_view(request.path).substr(0, kLogPathBytesMax);
-  line.status = call.exchange.status();
-  line.took = duration_cast<microseconds>(Clock::now() - begun);
-  line.peer = request.peer.address;
-  line.actor = call.caller.actor;
-  line.tenant = call.caller.tenant;
-  call.options().on_request(line);
+  call.options().on_request(doors::request_line(call.exchange, call.caller, begun));
 }
 
 }  // namespace

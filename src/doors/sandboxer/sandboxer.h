@@ -25,6 +25,7 @@
 #include "control/logins.h"
 #include "control/people.h"
 #include "doors/shared/guard.h"
+#include "doors/shared/request_line.h"
 #include "http/http.h"
 
 namespace caisson::sandboxer {
@@ -32,16 +33,7 @@ namespace caisson::sandboxer {
 using boost::asio::awaitable;
 
 // One answered request, for whoever writes it down. Paths are as the client sent them, cut.
-struct RequestLine {
-  std::string_view request_id;
-  std::string_view method;
-  std::string_view path;
-  unsigned status = 0;
-  microseconds took{0};
-  std::string_view peer;
-  std::string_view actor;
-  std::string_view tenant;
-};
+using doors::RequestLine;
 
 struct SandboxerOptions {
   doors::HostRules hosts;
