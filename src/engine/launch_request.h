@@ -94,6 +94,8 @@ struct StoreMount {
 enum class Program : std::uint8_t {
   Init,   // caisson-init, which serves
   Layer,  // caisson-layer, which does one job: see guest/protocol/layer_job.h
+  // caisson-carrier, which plays init for one that another kernel runs: see guest/carrier/carrier.h
+  Carrier,
 };
 
 // 0 means "no limit" for the first five; a plan says whether that was wished or is all this host

@@ -10,6 +10,7 @@ import tree
 # The step of each room. A room may use rooms of a lower step only.
 STEPS = {
     "base": 0,
+    "guest/carrier_blob": 1,
     "guest/init_blob": 1,
     "guest/layer_blob": 1,
     "guest/protocol": 1,
@@ -28,7 +29,10 @@ STEPS = {
 # The guest's init lives on the wrong side of the wall, without the C++ library: it shares only the protocol. The program
 # that works on layers lives there too, and has the library's base.
 ONLY = {
-    "guest/init": {"guest/protocol"},
+    "guest/carried": {"guest/protocol"},
+    "guest/carrier": {"guest/carried", "guest/protocol"},
+    "guest/carrier_blob": set(),
+    "guest/init": {"guest/carried", "guest/protocol"},
     "guest/init_blob": set(),
     "guest/layer": {"base", "guest/protocol"},
     "guest/layer_blob": set(),
@@ -36,10 +40,15 @@ ONLY = {
 }
 # A linked program as bytes is data for the host's side, though it is made in the program's folder: room → where.
 BLOB_PATHS = {
+    "guest/carrier_blob": ("guest/carrier_blob.h", "guest/carrier/blob/"),
     "guest/init_blob": ("guest/init_blob.h", "guest/init/blob/"),
     "guest/layer_blob": ("guest/layer_blob.h", "guest/layer/blob/"),
 }
-BLOB_TARGETS = {"caisson_init_blob": "guest/init_blob", "caisson_layer_blob": "guest/layer_blob"}
+BLOB_TARGETS = {
+    "caisson_carrier_blob": "guest/carrier_blob",
+    "caisson_init_blob": "guest/init_blob",
+    "caisson_layer_blob": "guest/layer_blob",
+}
 BAD_NAMES = {"util", "utils", "common", "helpers", "misc"}
 
 _CALL = re.compile(r"\b(caisson_room|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)")

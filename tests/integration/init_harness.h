@@ -1,6 +1,7 @@
 // A sandbox with nothing but caisson-init in it: process 1 of new user, pid, mount and ipc
 // namespaces, with the same descriptors, ids and capabilities as the launcher gives it, and no
-// launcher. Needs root.
+// launcher. Carried, it has one stream for life instead of control socket and streams, and
+// caisson-carrier, a process of its own, plays init towards us. Needs root.
 #pragma once
 
 #include <fcntl.h>
@@ -43,21 +44,30 @@ inline constexpr const char* kScratch = "/mnt";  // a tmpfs of the guest's own
 
 struct InitOptions {
   bool groups = true;
+  bool carried = std::getenv("CAISSON_INIT_CARRIED") != nullptr;
   bool landlock = false;
-  bool filter = false;  // one that allows everything: installing it is what is tested
+  bool landlock_base = false;  // asks for what needs Landlock, without it: init cannot begin
+  bool plays_init = false;     // carried: take_init_end() instead of an init
+  int carried_end = -1;        // an init on this stream, whose carrier is somebody else's
+  bool filter = false;         // one that allows everything: installing it is what is tested
   bool single_id = false;
   bool raise_oom_score = false;
   std::string oom_file{};  // stands for memory.events
   std::uint32_t open_files = 256;
+  int carrier_network = -1;  // that the carrier is in; -1: ours
 };
+
+inline std::string program_path(const std::string& name) {
+  if (const char* folder = std::getenv("CAISSON_BIN"); folder != nullptr)
+    return std::string(folder) + "/" + name;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const auto beside = self / name;
+  return std::filesystem::exists(beside) ? beside : self / "../bin" / name;
+}
 
 inline std::string init_path() {
   if (const char* path = std::getenv("CAISSON_INIT"); path != nullptr) return path;
-  if (const char* folder = std::getenv("CAISSON_BIN"); folder != nullptr)
-    return std::string(folder) + "/caisson-init";
-  const auto self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const auto beside = self / "caisson-init";
-  return std::filesystem::exists(beside) ? beside : self / "../bin/caisson-init";
+  return program_path("caisson-init");
 }
 
 // The v2 hierarchy, which a hybrid host keeps in a corner.
@@ -74,21 +84,36 @@ class InitSandbox {
  public:
   explicit InitSandbox(const InitOptions& options = {}) : options_(options) {
     for (std::size_t i = 0; i < nonce_.size(); ++i) nonce_[i] = static_cast<std::byte>(i * 7 + 1);
+    if (options_.carried) options_.groups = false;
     if (options_.groups) make_group();
     int control[2];
     int stream[2];
     int gate[2];
+    int carried[2] = {-1, -1};
     must(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) == 0, "control");
     must(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) == 0, "stream");
     must(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) == 0, "gate");
     control_ = UniqueFd(control[0]);
     stream_ = UniqueFd(stream[0]);
     send_config();
+    if (options_.carried_end >= 0) {
+      carried[1] = ::fcntl(options_.carried_end, F_DUPFD_CLOEXEC, 0);
+    } else if (options_.carried) {
+      must(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, carried) == 0, "carried");
+      start_carrier(control[1], stream[1], carried[0]);
+      ::close(carried[0]);
+    }
+    if (options_.plays_init) {
+      init_end_ = UniqueFd(carried[1]);
+      for (const int fd : {control[1], stream[1], gate[0], gate[1]}) ::close(fd);
+      return;
+    }
     const UniqueFd program = sealed_program();
     pid_ = static_cast<int>(
         ::syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | SIGCHLD, 0, 0, 0, 0));
     must(pid_ >= 0, "clone");
-    if (pid_ == 0) become_init(control[1], stream[1], gate[1], program.get());
+    if (pid_ == 0) become_init(control[1], stream[1], carried[1], gate[1], program.get());
+    if (carried[1] >= 0) ::close(carried[1]);
     ::close(control[1]);
     ::close(stream[1]);
     ::close(gate[1]);
@@ -105,9 +130,10 @@ class InitSandbox {
 
   ~InitSandbox() {
     control_.reset();
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
+    for (const int pid : {pid_, carrier_}) {
+      if (pid <= 0) continue;
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
     }
     remove_group();
   }
@@ -115,8 +141,11 @@ class InitSandbox {
   InitSandbox& operator=(const InitSandbox&) = delete;
 
   [[nodiscard]] int pid() const { return pid_; }
+  [[nodiscard]] int carrier() const { return carrier_; }
+  [[nodiscard]] int control() const { return control_.get(); }
   [[nodiscard]] const engine::Nonce& nonce() const { return nonce_; }
   [[nodiscard]] UniqueFd take_stream() { return std::move(stream_); }
+  [[nodiscard]] UniqueFd take_init_end() { return std::move(init_end_); }
   [[nodiscard]] const std::string& group() const { return group_; }
   void close_control() { control_.reset(); }
 
@@ -144,6 +173,13 @@ class InitSandbox {
     int status = 0;
     ::waitpid(pid_, &status, 0);
     pid_ = -1;
+    return status;
+  }
+
+  [[nodiscard]] int wait_for_carrier() {
+    int status = 0;
+    ::waitpid(carrier_, &status, 0);
+    carrier_ = -1;
     return status;
   }
 
@@ -218,6 +254,7 @@ class InitSandbox {
     if (options_.single_id) message.config.flags |= wire::kConfigSingleId;
     if (options_.raise_oom_score) message.config.flags |= wire::kConfigRaiseOomScore;
     if (!options_.oom_file.empty()) message.config.flags |= wire::kConfigOom;
+    if (options_.landlock_base) message.config.flags |= wire::kConfigScopeSockets;
     message.config.filter_count = options_.filter ? 1 : 0;
     message.config.open_files = options_.open_files;
     std::memcpy(message.config.nonce, nonce_.data(), nonce_.size());
@@ -285,7 +322,26 @@ class InitSandbox {
     child_must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
   }
 
-  [[noreturn]] void become_init(int control, int stream, int gate, int program) const {
+  void start_carrier(int control, int stream, int carried) {
+    const std::string path = program_path("caisson-carrier");
+    carrier_ = ::fork();
+    must(carrier_ >= 0, "fork");
+    if (carrier_ != 0) return;
+    if (options_.carrier_network >= 0)
+      child_must(::setns(options_.carrier_network, CLONE_NEWNET) == 0, "network of the carrier");
+    const int wanted[] = {control, stream, carried};
+    int moved[3];
+    for (int i = 0; i < 3; ++i) moved[i] = ::fcntl(wanted[i], F_DUPFD, 50);
+    for (int i = 0; i < 3; ++i) ::dup2(moved[i], wire::kFdControl + i);
+    ::syscall(SYS_close_range, wire::kFdCarried + 1, ~0U, 0);
+    char name[] = "caisson-carrier";
+    char* argv[] = {name, nullptr};
+    char* envp[] = {nullptr};
+    ::execve(path.c_str(), argv, envp);
+    ::_exit(98);
+  }
+
+  [[noreturn]] void become_init(int control, int stream, int carried, int gate, int program) const {
     make_mounts();
     const int oom =
         options_.oom_file.empty() ? -1 : ::open(options_.oom_file.c_str(), O_RDONLY | O_CLOEXEC);
@@ -298,7 +354,8 @@ class InitSandbox {
     ::setsid();
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     // First out of the way, then to the numbers that init expects.
-    const int wanted[] = {control, stream, group, oom};
+    const bool alone = options_.carried;
+    const int wanted[] = {alone ? carried : control, alone ? -1 : stream, group, oom};
     int moved[4] = {-1, -1, -1, -1};
     for (int i = 0; i < 4; ++i) {
       if (wanted[i] >= 0) moved[i] = ::fcntl(wanted[i], F_DUPFD, 50);
@@ -307,12 +364,14 @@ class InitSandbox {
     for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
     ::syscall(SYS_close_range, 3, 49, 0);
     for (int i = 0; i < 4; ++i) {
-      if (moved[i] >= 0) ::dup2(moved[i], wire::kFdControl + i);
+      if (moved[i] >= 0 && !(alone && i == 0)) ::dup2(moved[i], wire::kFdControl + i);
     }
+    for (int fd = 0; alone && fd < 2; ++fd) ::dup2(moved[0], fd);
     ::syscall(SYS_close_range, 7, high - 1, 0);
     ::syscall(SYS_close_range, high + 1, ~0U, 0);
     char name[] = "caisson-init";
-    char* argv[] = {name, nullptr};
+    char word[] = "carried";
+    char* argv[] = {name, alone ? word : nullptr, nullptr};
     char* envp[] = {nullptr};
     ::syscall(SYS_execveat, high, "", argv, envp, AT_EMPTY_PATH);
     ::_exit(98);
@@ -323,7 +382,9 @@ class InitSandbox {
   std::string group_;
   UniqueFd control_;
   UniqueFd stream_;
+  UniqueFd init_end_;
   int pid_ = -1;
+  int carrier_ = -1;
 };
 
 }  // namespace caisson::test

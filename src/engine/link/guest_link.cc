@@ -273,13 +273,6 @@ Result<void> GuestLink::ping(std::uint32_t id, std::span<const std::byte> payloa
   return send(Kind::Ping, 0, id, payload);
 }
 
-Result<void> GuestLink::reset(const Nonce& token) {
-  wire::ResetBody body{};
-  std::memcpy(body.token, token.data(), token.size());
-  flows_.clear();
-  return send_body(Kind::Reset, 0, 0, body);
-}
-
 namespace {
 
 // The payload of an Op frame, or why there is none.

@@ -109,7 +109,6 @@ class GuestLink {
   [[nodiscard]] Result<void> cancel(std::uint32_t id);
   [[nodiscard]] Result<void> ping(std::uint32_t id, std::span<const std::byte> payload);
   [[nodiscard]] Result<void> shutdown();
-  [[nodiscard]] Result<void> reset(const Nonce& token);
 
  private:
   // What may still travel for one id.

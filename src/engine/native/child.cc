@@ -215,7 +215,8 @@ void place_descriptor(ChildPlan& plan, int from, int to) noexcept {
   for (int standard = 0; standard <= 2; ++standard) place_descriptor(plan, plan.null, standard);
   place_descriptor(plan, plan.control, wire::kFdControl);
   place_descriptor(plan, plan.stream, wire::kFdStream);
-  place_descriptor(plan, plan.bare ? -1 : plan.group, wire::kFdCgroup);
+  static_assert(wire::kFdCarried == wire::kFdCgroup);
+  place_descriptor(plan, plan.bare ? plan.carried : plan.group, wire::kFdCgroup);
   place_descriptor(plan, plan.bare ? -1 : plan.oom, wire::kFdOom);
   place_descriptor(plan, plan.bare ? -1 : plan.base, wire::kFdBase);
   if (raw::close_range(wire::kFdBase + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)

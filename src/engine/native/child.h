@@ -95,7 +95,8 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   int stream = -1;
   int group = -1;
   int oom = -1;
-  bool bare = false;  // the two sockets and nothing else
+  bool bare = false;  // the sockets and nothing else
+  int carried = -1;   // of a carrier: its end of the stream to an init elsewhere
   int base = -1;      // opened by the child itself: the folder behind the root
   char* const* argv = nullptr;
   char* const* envp = nullptr;

@@ -176,25 +176,52 @@ Result<void> NativeTier::prepare(const LaunchRequest& request,
   return supply_.prepare(request, folders, options_.head_start != nullptr);
 }
 
+std::uint32_t NativeTier::native_flags(const LaunchRequest& request, const Slot& slot,
+                                       ConfigFlags flags) const {
+  return wire::kConfigRaiseOomScore | (host().landlock_abi > 0 ? wire::kConfigLandlock : 0U) |
+         (request.scope_sockets && host().landlock_abi >= kLandlockScopesAbi
+              ? wire::kConfigScopeSockets
+              : 0U) |
+         (flags.groups ? wire::kConfigGroups : 0U) | (flags.oom ? wire::kConfigOom : 0U) |
+         (slot.ids.single() ? wire::kConfigSingleId : 0U) |
+         (enters_root() ? wire::kConfigBase : 0U) |
+         (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
+}
+
+namespace {
+
+// What this host's kernel has says nothing about the one that runs that init.
+std::uint32_t carried_flags(const LaunchRequest& request) {
+  return (request.gate ? wire::kConfigCarryNetwork : 0U) |
+         (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
+}
+
+// Where init listens for every address of the way out: the rules' ports, and the proxy's.
+std::vector<std::uint16_t> carried_ports(const LaunchRequest& request) {
+  if (!request.gate) return {};
+  std::vector<std::uint16_t> ports = request.gate_ports;
+  if (request.gate_proxy != 0) ports.push_back(request.gate_proxy);
+  return ports;
+}
+
+}  // namespace
+
 Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
                                      const LaunchRequest& request, const Slot& slot,
                                      const Nonce& nonce, ConfigFlags flags) {
   const seccomp::Filter& program = filter(request.profile);
-  const auto rules = landlock_rules(request);
+  const auto rules = flags.carried ? std::vector<Rule>{} : landlock_rules(request);
+  const auto ports = flags.carried ? carried_ports(request) : std::vector<std::uint16_t>{};
   wire::InitConfig config{};
-  config.flags =
-      wire::kConfigRaiseOomScore | (host().landlock_abi > 0 ? wire::kConfigLandlock : 0U) |
-      (request.scope_sockets && host().landlock_abi >= kLandlockScopesAbi
-           ? wire::kConfigScopeSockets
-           : 0U) |
-      (flags.groups ? wire::kConfigGroups : 0U) | (flags.oom ? wire::kConfigOom : 0U) |
-      (slot.ids.single() ? wire::kConfigSingleId : 0U) | (enters_root() ? wire::kConfigBase : 0U) |
-      (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
+  config.flags = flags.carried ? carried_flags(request) : native_flags(request, slot, flags);
   config.filter_count = static_cast<std::uint32_t>(program.size());
   config.rule_count = static_cast<std::uint32_t>(rules.size());
+  config.port_count = static_cast<std::uint32_t>(ports.size());
   config.open_files = request.limits.open_files;
   // Without the controller the kernel counts processes per id of the user namespace instead.
-  config.processes = group_roots_.has(Controller::Pids) ? 0 : request.limits.processes;
+  // And the tasks of another kernel are not ours to count.
+  const bool counted = group_roots_.has(Controller::Pids) && !flags.carried;
+  config.processes = counted ? 0 : request.limits.processes;
   std::memcpy(config.nonce, nonce.data(), nonce.size());
   std::vector<std::byte> message;
   const wire::ControlHeader header{wire::kVersion, static_cast<std::uint32_t>(kind)};
@@ -207,6 +234,7 @@ Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
     append(message, &head, sizeof(head));
     append(message, rule.path.data(), rule.path.size());
   }
+  append(message, ports.data(), ports.size() * sizeof(ports.front()));
   if (message.size() > wire::kControlMax)
     return failure(Errc::Exhausted, "init's configuration is longer than 64 KiB");
   return sys::send_message(control, message, {});
@@ -318,12 +346,15 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
     end.stream = std::move(stream.theirs);
     TRY(sys::random_bytes(end.nonce));
   }
+  sys::SocketPair carried;
+  if (request.program == Program::Carrier) carried = TRY(sys::stream_pair());
   Groups groups = TRY(pending.take());
   const UniqueFd group = TRY(groups.open_v2());
   const UniqueFd oom = TRY(groups.open_oom_counter());
   const std::vector<UniqueFd> tasks = TRY(groups.open_tasks());
-  TRY(send_config(wire::ControlKind::Config, control.ours.get(), request, slot, end.nonce,
-                  {static_cast<bool>(group), static_cast<bool>(oom)}));
+  TRY(send_config(
+      wire::ControlKind::Config, control.ours.get(), request, slot, end.nonce,
+      {static_cast<bool>(group), static_cast<bool>(oom), request.program == Program::Carrier}));
   if (options_.head_start) {
     if (auto made = options_.head_start->surroundings()) supply_.add_surroundings(std::move(*made));
   }
@@ -360,8 +391,9 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   plan.control = TRY(low.lift(control.theirs.get()));
   plan.stream = TRY(low.lift(end.stream.get()));
   plan.group = TRY(low.lift(group.get()));
-  // What works on layers starts nobody, and its input is hostile: it gets its two sockets.
-  plan.bare = request.program == Program::Layer;
+  // What works on layers or carries starts nobody, and its input is hostile: it gets its sockets.
+  plan.bare = request.program != Program::Init;
+  plan.carried = TRY(low.lift(carried.ours.get()));
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
   UniqueFd layer = TRY(sys::park(std::move(rootfs.layer)));
@@ -374,7 +406,7 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
     return sys_failure("init's control socket", errno);
   Launched launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
                             std::move(init), end.nonce),
-                    std::move(ours), std::move(gate)};
+                    std::move(ours), std::move(carried.theirs), std::move(gate)};
   launched.sandbox.keep_layer(std::move(layer));
   return launched;
 }

@@ -53,6 +53,9 @@ struct GuestEnd {
 struct Launched {
   Sandbox sandbox;
   UniqueFd stream;  // our end of init's stream; none when the caller has it
+  // Program::Carrier: init's end of the stream that it has for life. Whoever runs that init gives
+  // it to it as 0 and 1, and keeps none.
+  UniqueFd carried;
   GateSockets gate;
 };
 
@@ -127,7 +130,10 @@ class NativeTier {
   struct ConfigFlags {
     bool groups = false;
     bool oom = false;
+    bool carried = false;  // of an init under another kernel
   };
+  [[nodiscard]] std::uint32_t native_flags(const LaunchRequest& request, const Slot& slot,
+                                           ConfigFlags flags) const;
   [[nodiscard]] Result<void> send_config(wire::ControlKind kind, int control,
                                          const LaunchRequest& request, const Slot& slot,
                                          const Nonce& nonce, ConfigFlags flags);
@@ -160,6 +166,7 @@ class NativeTier {
   std::optional<HostParts> parts_;
   std::optional<Pool> pool_;
   UniqueFd layer_program_;
+  UniqueFd carrier_program_;
   UpperOf upper_of_;
   UniqueFd home_mounts_;  // of a service: the namespace that callers' folders belong to
   UniqueFd own_mounts_;

@@ -7,6 +7,7 @@
 
 #include "engine/native/restack.h"
 #include "engine/native/tier.h"
+#include "guest/carrier_blob.h"
 #include "guest/layer_blob.h"
 #include "sys/file.h"
 #include "sys/mount.h"
@@ -71,6 +72,13 @@ RootfsSources NativeTier::rootfs_sources() {
 
 Result<int> NativeTier::program(Program program) {
   if (program == Program::Init) return parts_->init.get();
+  if (program == Program::Carrier) {
+    if (!carrier_program_) {
+      UniqueFd made = TRY(sys::sealed_memfd("caisson-carrier", guest::carrier_program(), 0111));
+      carrier_program_ = TRY(sys::park(std::move(made)));
+    }
+    return carrier_program_.get();
+  }
   if (!layer_program_) {
     UniqueFd made = TRY(sys::sealed_memfd("caisson-layer", guest::layer_program(), 0111));
     layer_program_ = TRY(sys::park(std::move(made)));

@@ -80,6 +80,20 @@ long drop_privileges(const TenantPlan& plan) {
   return answer(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
+// A kernel that does not know no_new_privs gives root the whole bounding set at every exec. Root of
+// a sandbox that another kernel runs has it cut, so that there is nothing to give.
+long cut_bounding_set(const TenantPlan& plan) {
+  if (!plan.config->carried || plan.uid != 0) return 0;
+  const uint64_t kept = tenant_capabilities(*plan.config, plan.uid);
+  for (unsigned capability = 0; capability < 64; ++capability) {
+    if (((kept >> capability) & 1U) != 0) continue;
+    const int there = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+    if (there < 0) return 0;  // past the last one
+    if (there > 0 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return -errno;
+  }
+  return 0;
+}
+
 // The working directory must be inside the root: the kernel says "(unreachable)…" of one that is
 // not.
 long enter_cwd(const char* cwd) {
@@ -154,6 +168,7 @@ void run_tenant(const TenantPlan& plan) {
   require(plan, Step::Session, set_session(plan));
   require(plan, Step::Stdio, set_stdio(plan));
   require(plan, Step::Rlimit, limit_child(*plan.config));
+  require(plan, Step::Ids, cut_bounding_set(plan));
   require(plan, Step::Ids, set_ids(plan));
   require(plan, Step::Ids, drop_privileges(plan));
   require(plan, Step::Session, reset_signals());

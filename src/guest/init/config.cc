@@ -71,6 +71,33 @@ StartFailure apply(Config& config, const wire::ConfigView& view) {
   return {};
 }
 
+}  // namespace
+
+StartFailure configure(Config& config, wire::Bytes message, wire::ControlKind wanted) {
+  wire::ConfigView view;
+  const wire::Check check = wire::parse_config(message, view);
+  if (check == wire::Check::TooMuch) return {E2BIG, Step::Limit};
+  if (check != wire::Check::Ok || view.kind != wanted) return {EINVAL, Step::Request};
+  if (wanted == wire::ControlKind::Config) return apply(config, view);
+  if (!config.landlock) return {EINVAL, Step::Landlock};
+  return build_ruleset(view.rules, view.config.rule_count);
+}
+
+StartFailure reconfigure(Config& config, wire::Bytes message) {
+  wire::ConfigView view;
+  const wire::Check check = wire::parse_config(message, view);
+  if (check == wire::Check::TooMuch) return {E2BIG, Step::Limit};
+  if (check != wire::Check::Ok) return {EINVAL, Step::Request};
+  const bool anew = view.kind == wire::ControlKind::Config;
+  if (anew && !keep_filter(config, view.filter)) return {E2BIG, Step::Limit};
+  // What is entered for good has been entered.
+  if (anew) config.wire = view.config;
+  if (!config.landlock) return {};
+  return build_ruleset(view.rules, view.config.rule_count);
+}
+
+namespace {
+
 // Reads one message that holds a configuration, and does with it what its kind says.
 StartFailure take_message(Config& config, wire::ControlKind wanted) {
   uint8_t* message = map_unshared(wire::kControlMax);
@@ -80,15 +107,7 @@ StartFailure take_message(Config& config, wire::ControlKind wanted) {
   if (got < 0) {
     result.sys_errno = errno;
   } else if (static_cast<size_t>(got) <= wire::kControlMax) {
-    wire::ConfigView view;
-    const wire::Check check =
-        wire::parse_config(wire::Bytes{message, static_cast<size_t>(got)}, view);
-    if (check == wire::Check::Ok && view.kind == wanted) {
-      result = wanted == wire::ControlKind::Config
-                   ? apply(config, view)
-                   : build_ruleset(view.rules, view.config.rule_count);
-    }
-    if (check == wire::Check::TooMuch) result = {E2BIG, Step::Limit};
+    result = configure(config, wire::Bytes{message, static_cast<size_t>(got)}, wanted);
   }
   unmap(message, wire::kControlMax);
   return result;
@@ -98,9 +117,6 @@ StartFailure take_message(Config& config, wire::ControlKind wanted) {
 
 StartFailure read_config(Config& config) { return take_message(config, wire::ControlKind::Config); }
 
-StartFailure read_rules(Config& config) {
-  if (!config.landlock) return {EINVAL, Step::Landlock};
-  return take_message(config, wire::ControlKind::Rules);
-}
+StartFailure read_rules(Config& config) { return take_message(config, wire::ControlKind::Rules); }
 
 }  // namespace caisson::init

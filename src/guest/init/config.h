@@ -26,6 +26,7 @@ struct Config {
   sock_fprog filter{};    // filter.len 0: none
   bool landlock = false;  // kFdRuleset holds a ruleset
   uint32_t own_uid = 0;   // no tenant may have it: he could signal init
+  bool carried = false;   // another kernel lies between us and the host
   int oom_score = -1;     // /proc/self/oom_score_adj, when tenants' score is raised
 
   [[nodiscard]] bool has(uint32_t flag) const { return (wire.flags & flag) != 0; }
@@ -34,6 +35,11 @@ struct Config {
 // Reads the first message of kFdControl, fills `config`, enters the Landlock scopes and builds the
 // tenants' ruleset.
 StartFailure read_config(Config& config);
+
+// The same with a message that somebody else has read.
+StartFailure configure(Config& config, wire::Bytes message, wire::ControlKind wanted);
+// What a copy of the guest is told when it goes on: another nonce, other limits and rules.
+StartFailure reconfigure(Config& config, wire::Bytes message);
 
 // Reads a message of kind Rules, which is there: the rules of tenants that start from now on.
 StartFailure read_rules(Config& config);

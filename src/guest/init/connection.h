@@ -4,6 +4,10 @@
 // fits. Everything else that init sends (Data, Exited, Eof) is made from state when there is room;
 // a peer that does not read stops it all without init holding more than these buffers.
 //
+// Carried, the stream is there for life, and a peer comes and goes on it: drop() says Dropped and
+// takes nothing more of this peer, resume() begins with the next. What is half written is never
+// forgotten then, because the carrier on the other side is still the same.
+//
 // At most one descriptor waits here, and only for the request that it came with: it is that
 // request's when both ended in the same place. One that came with anything else is closed.
 #pragma once
@@ -33,9 +37,23 @@ class Connection {
   void attach(
       int fd,
       const uint8_t nonce[wire::kNonceBytes]);  // drops the old peer, says Hello to the new one
-  void restart(const uint8_t nonce[wire::kNonceBytes]);  // the same, on the stream there is
   void drop();
-  [[nodiscard]] bool up() const { return fd_ >= 0; }
+  [[nodiscard]] bool up() const { return carried() ? peer_ : fd_ >= 0; }
+
+  // A stream for life, on a descriptor for each direction; nobody is there before resume(). At the
+  // end of a Port's bytes nobody is there either, and somebody may come.
+  enum class Life : uint8_t { Stream, Port };
+  void carry(int input, int output, Life life);
+  void resume(const wire::ResetBody& token, const uint8_t nonce[wire::kNonceBytes]);
+  [[nodiscard]] bool carried() const { return output_ >= 0; }
+  [[nodiscard]] bool open() const { return fd_ >= 0; }
+  [[nodiscard]] bool overflowed() const { return overflowed_; }
+  [[nodiscard]] bool flushed() const { return out_begin_ == out_end_; }
+  // When to look without being told; 0: never.
+  [[nodiscard]] uint64_t next_look() const { return look_at_us_; }
+  void forget_events();  // and ask for them anew: the descriptors lead elsewhere now
+  // Until there is something to read, or to write: before there is an epoll set to ask.
+  void wait() const;
 
   enum class Read { Some, Nothing, Closed };
   Read receive();
@@ -79,9 +97,20 @@ class Connection {
  private:
   void hello(const uint8_t nonce[wire::kNonceBytes]);
   bool descriptor_waits();
+  Read read_carried();
+  bool flush_carried();
+  void watch(int fd, uint32_t events, bool& watched, bool wanted);
 
   Poller& poller_;
   int fd_ = -1;
+  int output_ = -1;  // carried; else fd_ is for both
+  Life life_ = Life::Stream;
+  bool peer_ = false;
+  bool owes_dropped_ = false;
+  bool absent_ = false;  // a Port at whose other end nobody is
+  bool reads_ = false;   // in the epoll set
+  bool writes_ = false;
+  uint64_t look_at_us_ = 0;
   bool overflowed_ = false;
   bool starved_ = false;
   uint32_t watched_ = 0;  // epoll events asked for

@@ -30,6 +30,20 @@ struct Init {
   OperationTable operations{config, poller, link};
 };
 
+// main.cc
+void peer_left(Init& init);
+[[noreturn]] void end_sandbox(Init& init);
+// Numbers 3…8 have a meaning in every child: those that nobody filled are taken, so that nothing
+// else lands there.
+bool reserve_descriptors();
+
+// carried.cc: init behind another kernel, where descriptors 0 and 1 are all there is. Takes them
+// and reads the configuration; gives up by itself.
+void begin_carried(Init& init, Connection::Life life);
+[[noreturn]] void give_up_carried(Init& init, StartFailure failure);
+// A word of the carrier. False when it is none.
+bool handle_carried(Init& init, const wire::FrameHeader& header, wire::Bytes payload);
+
 // requests.cc: one frame of the host. False when the peer broke the protocol and must be dropped.
 bool handle_request(Init& init, const wire::FrameHeader& header, wire::Bytes payload);
 

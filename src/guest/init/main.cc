@@ -18,6 +18,26 @@
 #include "guest/init/sys.h"
 
 namespace caisson::init {
+
+bool reserve_descriptors() {
+  for (int fd = wire::kFdControl; fd < kFdFirstFree; ++fd) {
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) continue;
+    if (dup3(0, fd, O_CLOEXEC) < 0) return false;
+  }
+  return true;
+}
+
+void peer_left(Init& init) {
+  init.link.drop();
+  init.processes.peer_left();
+  init.operations.peer_left();
+}
+
+void end_sandbox(Init& init) {
+  init.processes.kill_all();
+  _exit(0);  // the kernel ends every process of the namespace with its first one
+}
+
 namespace {
 
 using wire::Step;
@@ -34,16 +54,6 @@ using wire::Step;
 bool is_socket(int fd) {
   struct stat info{};
   return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
-}
-
-// Numbers 3…8 have a meaning in every child: those that nobody filled are taken, so that nothing
-// else lands there.
-bool reserve_descriptors() {
-  for (int fd = wire::kFdControl; fd < kFdFirstFree; ++fd) {
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0) continue;
-    if (dup3(0, fd, O_CLOEXEC) < 0) return false;
-  }
-  return true;
 }
 
 // What our starter ignored (SIGPIPE, or SIGCHLD, without which nobody is reaped) would be ignored
@@ -79,39 +89,34 @@ void raise_own_limits() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// What both ways to begin have in common once the configuration is there.
+StartFailure open_tables(Init& init, int& child_events) {
+  child_events = open_child_events();
+  if (child_events < 0) return {errno, Step::Pipe};
+  const bool opened = init.groups.open(init.config.has(wire::kConfigGroups)) &&
+                      init.processes.open() && init.operations.open();
+  if (!opened) return {ENOMEM, Step::Limit};
+  init.poller.add(child_events, EPOLLIN, Source::Children);
+  return {};
+}
+
 void begin(Init& init, int& child_events) {
-  // The name is cosmetic; everything else has to work, or there is no sandbox.
-  prctl(PR_SET_NAME, "caisson-init", 0, 0, 0);
   const bool has_stream = is_socket(wire::kFdStream);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up({errno, Step::Ids});
+  if (!init.poller.open() || !init.link.open_buffers()) give_up({ENOMEM, Step::Limit});
   if (!reserve_descriptors()) give_up({errno, Step::Stdio});
   raise_own_limits();
   const StartFailure configured = read_config(init.config);
   if (!configured.ok()) give_up(configured);
-  child_events = open_child_events();
-  if (child_events < 0 || !init.poller.open()) give_up({errno, Step::Pipe});
-  const bool opened = init.groups.open(init.config.has(wire::kConfigGroups)) &&
-                      init.processes.open() && init.operations.open() && init.link.open_buffers();
-  if (!opened) give_up({ENOMEM, Step::Limit});
+  const StartFailure opened = open_tables(init, child_events);
+  if (!opened.ok()) give_up(opened);
   init.poller.add(wire::kFdControl, EPOLLIN, Source::Control);
-  init.poller.add(child_events, EPOLLIN, Source::Children);
   // The stream moves out of the fixed numbers: a later one replaces it, and each closes like any
   // other descriptor.
   if (!has_stream) return;
   const int stream = fcntl(wire::kFdStream, F_DUPFD_CLOEXEC, kFdFirstFree);
   if (stream < 0 || dup3(0, wire::kFdStream, O_CLOEXEC) < 0) give_up({errno, Step::Stdio});
   init.link.attach(stream, init.config.wire.nonce);
-}
-
-void peer_left(Init& init) {
-  init.link.drop();
-  init.processes.peer_left();
-  init.operations.peer_left();
-}
-
-[[noreturn]] void end_sandbox(Init& init) {
-  init.processes.kill_all();
-  _exit(0);  // the kernel ends every process of the namespace with its first one
 }
 
 // The kind of the next message, without taking it; Failed when there is none.
@@ -173,11 +178,16 @@ void on_control(Init& init) {
 
 // Takes requests while their answers have room.
 void serve_requests(Init& init) {
-  while (init.link.up() && init.link.has_room(Connection::kReplyRoom)) {
+  while (init.link.open() && init.link.has_room(Connection::kReplyRoom)) {
     wire::FrameHeader header{};
     wire::Bytes payload;
     const wire::Scan scan = init.link.next(header, payload);
     if (scan == wire::Scan::NeedMore) return;
+    if (init.link.carried()) {
+      if (scan == wire::Scan::Bad) end_sandbox(init);  // the carrier says no such thing
+      if (handle_carried(init, header, payload)) continue;
+      if (!init.link.up()) continue;  // the last words of a peer that is gone
+    }
     if (scan != wire::Scan::Bad && handle_request(init, header, payload)) continue;
     (void)init.link.flush();  // what it was owed before, our hello at least
     peer_left(init);
@@ -185,9 +195,12 @@ void serve_requests(Init& init) {
 }
 
 void on_link(Init& init, uint32_t events) {
-  if (!init.link.up()) return;
+  if (!init.link.open()) return;
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
-    if (init.link.receive() == Connection::Read::Closed) return peer_left(init);
+    if (init.link.receive() == Connection::Read::Closed) {
+      if (init.link.carried()) end_sandbox(init);
+      return peer_left(init);
+    }
   }
   serve_requests(init);
 }
@@ -240,10 +253,12 @@ void handle(Init& init, const Ready& ready, int child_events) {
   }
 }
 
+uint64_t earlier(uint64_t a, uint64_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
+
 int wait_ms(const Init& init) {
-  const uint64_t first = init.processes.next_deadline();
-  const uint64_t second = init.operations.next_deadline();
-  const uint64_t at = first == 0 || (second != 0 && second < first) ? second : first;
+  const uint64_t at =
+      earlier(earlier(init.processes.next_deadline(), init.operations.next_deadline()),
+              init.link.next_look());
   if (at == 0) return -1;
   const uint64_t now = now_us();
   if (at <= now) return 0;
@@ -252,7 +267,10 @@ int wait_ms(const Init& init) {
 
 [[noreturn]] void serve(Init& init, int child_events) {
   for (;;) {
-    if (!init.link.flush()) peer_left(init);
+    if (!init.link.flush()) {
+      if (init.link.carried() && !init.link.overflowed()) end_sandbox(init);
+      peer_left(init);
+    }
     Ready ready[Poller::kReadyMax];
     const int count = init.poller.wait(ready, init.link.must_turn() ? 0 : wait_ms(init));
     uint32_t link_events = 0;
@@ -260,6 +278,8 @@ int wait_ms(const Init& init) {
       if (ready[i].source == Source::Link) link_events = ready[i].events;
       if (ready[i].source != Source::Link) handle(init, ready[i], child_events);
     }
+    const uint64_t look = init.link.next_look();
+    if (look != 0 && look <= now_us()) link_events |= EPOLLIN;
     // Requests come last: they may free a slot and fill it again, and no older event of this turn
     // may meet the new one.
     on_link(init, link_events);
@@ -274,14 +294,25 @@ int wait_ms(const Init& init) {
 }  // namespace
 }  // namespace caisson::init
 
-int main() {
+int main(int argc, char** argv) {
   using namespace caisson::init;
   // Exec made us readable to whoever has our id: undone before anything else.
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   static Init init;
   int child_events = -1;
-  begin(init, child_events);
+  // The name is cosmetic; everything else has to work, or there is no sandbox.
+  prctl(PR_SET_NAME, "caisson-init", 0, 0, 0);
+  if (argc > 1 && strcmp(argv[1], "carried") == 0) {
+    const bool port = argc > 2 && strcmp(argv[2], "port") == 0;
+    begin_carried(init, port ? Connection::Life::Port : Connection::Life::Stream);
+    raise_own_limits();
+    const StartFailure opened = open_tables(init, child_events);
+    if (!opened.ok()) give_up_carried(init, opened);
+    init.link.done(caisson::wire::Kind::Configure, 0);
+  } else {
+    begin(init, child_events);
+  }
   // What lies there already goes first: our hello would only wake the peer on the way.
   on_link(init, EPOLLIN);
   serve(init, child_events);

@@ -244,6 +244,10 @@ void ProcessTable::release(Process& process) {
   process.life = held ? Life::Draining : Life::Free;
 }
 
-void ProcessTable::kill_all() { groups_.kill_all(); }
+// Without groups everybody but us, who are process 1: the kernel leaves that one out.
+void ProcessTable::kill_all() {
+  if (groups_.present()) return groups_.kill_all();
+  (void)kill(-1, SIGKILL);
+}
 
 }  // namespace caisson::init

@@ -150,11 +150,6 @@ bool handle_request(Init& init, const FrameHeader& header, Bytes payload) {
     case Kind::Shutdown:
       init.processes.kill_all();
       _exit(0);
-    case Kind::Reset:
-      init.processes.peer_left();
-      init.operations.peer_left();
-      init.link.restart(init.config.wire.nonce);
-      return true;
     default:
       return false;
   }

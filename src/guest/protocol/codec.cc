@@ -13,7 +13,7 @@ constexpr uint32_t kOpFlagsAll = kOpParents | kOpRecursive | kOpReplace | kOpNoF
                                  kOpAppend;
 constexpr uint32_t kConfigFlagsAll = kConfigLandlock | kConfigScopeSockets | kConfigGroups |
                                      kConfigOom | kConfigSingleId | kConfigRaiseOomScore |
-                                     kConfigBase | kConfigRootCapabilities;
+                                     kConfigBase | kConfigRootCapabilities | kConfigCarryNetwork;
 constexpr uint32_t kPingMax = 64;
 constexpr uint32_t kNoId = 0xffffffffU;  // (uid_t)-1 means "leave as it is" to the kernel
 constexpr uint32_t kFilterMax = 4096;    // BPF_MAXINSNS
@@ -67,8 +67,6 @@ SizeRange request_size(Kind kind) {
       return at_least(sizeof(OpBody));
     case Kind::Ping:
       return {0, kPingMax};
-    case Kind::Reset:
-      return exactly(sizeof(ResetBody));
     case Kind::Commit:
       return exactly(sizeof(CommitBody));
     case Kind::Eof:
@@ -116,6 +114,67 @@ SizeRange reply_size(Kind kind) {
   }
 }
 
+// What travels on a carried stream alone, in both directions.
+SizeRange connection_size(Kind kind) {
+  switch (kind) {
+    case Kind::Open:
+      return exactly(sizeof(OpenBody));
+    case Kind::Opened:
+    case Kind::Window:
+      return exactly(sizeof(CreditBody));
+    case Kind::Bytes:
+      return {1, kDataMax};
+    case Kind::End:
+      return exactly(0);
+    case Kind::Close:
+      return exactly(sizeof(CloseBody));
+    case Kind::Datagram:
+      return {sizeof(DatagramBody), sizeof(DatagramBody) + kDatagramMax};
+    default:
+      return kUnknown;
+  }
+}
+
+SizeRange carried_request_size(Kind kind) {
+  switch (kind) {
+    case Kind::Reset:
+      return exactly(sizeof(ResetBody));
+    case Kind::Configure:
+      return {sizeof(ControlHeader) + sizeof(InitConfig), kControlMax};
+    case Kind::Identity:
+      return {sizeof(IdentityBody), sizeof(IdentityBody) + kHostnameMax};
+    case Kind::Hold:
+    case Kind::Release:
+    case Kind::EndProcesses:
+      return exactly(0);
+    default:
+      return connection_size(kind);
+  }
+}
+
+SizeRange carried_reply_size(Kind kind) {
+  switch (kind) {
+    case Kind::Resumed:
+      return exactly(sizeof(ResetBody));
+    case Kind::Dropped:
+      return exactly(0);
+    default:
+      return connection_size(kind);
+  }
+}
+
+bool known(SizeRange range) { return range.least <= range.most; }
+
+SizeRange any_request_size(Kind kind) {
+  const SizeRange own = carried_request_size(kind);
+  return known(own) ? own : request_size(kind);
+}
+
+SizeRange any_reply_size(Kind kind) {
+  const SizeRange own = carried_reply_size(kind);
+  return known(own) ? own : reply_size(kind);
+}
+
 Scan scan(Bytes buffer, FrameHeader& header, SizeRange (*allowed)(Kind)) {
   Reader reader(buffer);
   if (!reader.take(header)) return Scan::NeedMore;
@@ -145,6 +204,19 @@ bool is_assignment(Bytes text) {
 
 Scan scan_request(Bytes buffer, FrameHeader& header) { return scan(buffer, header, request_size); }
 Scan scan_reply(Bytes buffer, FrameHeader& header) { return scan(buffer, header, reply_size); }
+
+Scan scan_carried_request(Bytes buffer, FrameHeader& header) {
+  return scan(buffer, header, any_request_size);
+}
+Scan scan_carried_reply(Bytes buffer, FrameHeader& header) {
+  return scan(buffer, header, any_reply_size);
+}
+bool is_request(const FrameHeader& header) {
+  return known(request_size(static_cast<Kind>(header.kind)));
+}
+bool is_reply(const FrameHeader& header) {
+  return known(reply_size(static_cast<Kind>(header.kind)));
+}
 
 Check parse_start(Bytes payload, StartView& out) {
   Reader reader(payload);
@@ -203,7 +275,9 @@ Check parse_config(Bytes message, ConfigView& out) {
   out.kind = static_cast<ControlKind>(header.kind);
   if (!reader.take(out.config) || (out.config.flags & ~kConfigFlagsAll) != 0)
     return Check::Malformed;
-  if (out.config.filter_count > kFilterMax || out.config.rule_count > kRulesMax)
+  if (out.config.reserved != 0) return Check::Malformed;
+  if (out.config.filter_count > kFilterMax || out.config.rule_count > kRulesMax ||
+      out.config.port_count > kCarriedPortsMax)
     return Check::TooMuch;
   if (!reader.take_bytes(size_t{out.config.filter_count} * kFilterEntryBytes, out.filter))
     return Check::Malformed;
@@ -217,7 +291,32 @@ Check parse_config(Bytes message, ConfigView& out) {
     if (rule.access > static_cast<uint32_t>(Access::Device)) return Check::Malformed;
   }
   out.rules = Bytes{begin, static_cast<size_t>(reader.at() - begin)};
+  if (!reader.take_bytes(out.config.port_count * sizeof(uint16_t), out.ports))
+    return Check::Malformed;
   return reader.left() == 0 ? Check::Ok : Check::Malformed;
+}
+
+bool parse_identity(Bytes payload, IdentityView& out) {
+  Reader reader(payload);
+  if (!reader.take(out.body) || out.body.reserved != 0 || out.body.hostname_size > kHostnameMax)
+    return false;
+  return reader.take_bytes(out.body.hostname_size, out.hostname) && reader.left() == 0 &&
+         !has_nul(out.hostname);
+}
+
+bool is_endpoint(const Endpoint& endpoint) {
+  if (endpoint.family == static_cast<uint16_t>(Family::V6)) return true;
+  if (endpoint.family != static_cast<uint16_t>(Family::V4)) return false;
+  for (size_t i = 4; i < sizeof(endpoint.address); ++i) {
+    if (endpoint.address[i] != 0) return false;
+  }
+  return true;
+}
+
+bool parse_datagram(Bytes payload, DatagramView& out) {
+  Reader reader(payload);
+  if (!reader.take(out.body) || out.body.reserved != 0 || !is_endpoint(out.body.to)) return false;
+  return reader.take_bytes(reader.left(), out.bytes);
 }
 
 bool parse_entry(Bytes payload, EntryView& out) {

@@ -61,6 +61,13 @@ enum class Scan { NeedMore, Frame, Bad };
 [[nodiscard]] Scan scan_request(Bytes buffer, FrameHeader& header);  // host to init
 [[nodiscard]] Scan scan_reply(Bytes buffer, FrameHeader& header);    // init to host
 
+// The same on a carried stream, where the carrier has words of its own.
+[[nodiscard]] Scan scan_carried_request(Bytes buffer, FrameHeader& header);
+[[nodiscard]] Scan scan_carried_reply(Bytes buffer, FrameHeader& header);
+// Whether a server may say it, through a carrier; or whether it is for a server.
+[[nodiscard]] bool is_request(const FrameHeader& header);
+[[nodiscard]] bool is_reply(const FrameHeader& header);
+
 enum class Check {
   Ok,
   Malformed,  // EINVAL, Step::Request
@@ -91,6 +98,7 @@ struct ConfigView {
   InitConfig config;
   Bytes filter;  // config.filter_count × 8
   Bytes rules;   // config.rule_count × (LandlockRule, path), each checked
+  Bytes ports;   // config.port_count × u16
 };
 // `message` begins with its ControlHeader.
 [[nodiscard]] Check parse_config(Bytes message, ConfigView& out);
@@ -101,6 +109,21 @@ template <class T>
   Reader reader(payload);
   return reader.take(out) && reader.left() == 0;
 }
+
+struct IdentityView {
+  IdentityBody body;
+  Bytes hostname;
+};
+[[nodiscard]] bool parse_identity(Bytes payload, IdentityView& out);
+
+// Of the right family, and the unused bytes zero.
+[[nodiscard]] bool is_endpoint(const Endpoint& endpoint);
+
+struct DatagramView {
+  DatagramBody body;
+  Bytes bytes;
+};
+[[nodiscard]] bool parse_datagram(Bytes payload, DatagramView& out);
 
 struct EntryView {
   EntryBody body;

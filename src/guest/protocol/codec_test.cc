@@ -198,5 +198,67 @@ TEST(Codec, AConfigIsWholeOrNothing) {
   EXPECT_EQ(parse_config(bytes_of(whole + "x"), view), Check::Malformed);
 }
 
+// What only a carrier and init say to each other is no frame elsewhere.
+TEST(Codec, CarriedWordsAreForCarriedStreams) {
+  FrameHeader header{sizeof(ResetBody), static_cast<uint16_t>(Kind::Reset), 0, 0};
+  FrameHeader out{};
+  EXPECT_EQ(scan_request(bytes_of(raw(header) + raw(ResetBody{})), out), Scan::Bad);
+  EXPECT_EQ(scan_carried_request(bytes_of(raw(header) + raw(ResetBody{})), out), Scan::Frame);
+  EXPECT_EQ(scan_carried_reply(bytes_of(raw(header) + raw(ResetBody{})), out), Scan::Bad);
+  EXPECT_FALSE(is_request(out));
+  header = {0, static_cast<uint16_t>(Kind::Dropped), 0, 0};
+  EXPECT_EQ(scan_reply(bytes_of(raw(header)), out), Scan::Bad);
+  EXPECT_EQ(scan_carried_reply(bytes_of(raw(header)), out), Scan::Frame);
+  header = {sizeof(CreditBody), static_cast<uint16_t>(Kind::Window), 0, kCarriedId};
+  EXPECT_EQ(scan_carried_request(bytes_of(raw(header) + raw(CreditBody{})), out), Scan::Frame);
+  EXPECT_EQ(scan_carried_reply(bytes_of(raw(header) + raw(CreditBody{})), out), Scan::Frame);
+  EXPECT_EQ(scan_request(bytes_of(raw(header) + raw(CreditBody{})), out), Scan::Bad);
+  header = {kDataMax + 1, static_cast<uint16_t>(Kind::Bytes), 0, kCarriedId};
+  EXPECT_EQ(scan_carried_reply(bytes_of(raw(header)), out), Scan::Bad);
+  // And on a carried stream the server's words are what they are everywhere.
+  header = {0, static_cast<uint16_t>(Kind::Ping), 0, 1};
+  EXPECT_EQ(scan_carried_request(bytes_of(raw(header)), out), Scan::Frame);
+  EXPECT_TRUE(is_request(out));
+  header = {0, static_cast<uint16_t>(Kind::Pong), 0, 1};
+  EXPECT_EQ(scan_carried_reply(bytes_of(raw(header)), out), Scan::Frame);
+  EXPECT_TRUE(is_reply(out));
+}
+
+TEST(Codec, AnIdentityHasItsName) {
+  IdentityBody body{};
+  body.hostname_size = 4;
+  IdentityView view;
+  EXPECT_TRUE(parse_identity(bytes_of(raw(body) + "name"), view));
+  EXPECT_FALSE(parse_identity(bytes_of(raw(body) + "nam"), view));
+  EXPECT_FALSE(parse_identity(bytes_of(raw(body) + "names"), view));
+  EXPECT_FALSE(parse_identity(bytes_of(raw(body) + std::string("n\0me", 4)), view));
+  body.hostname_size = kHostnameMax + 1;
+  EXPECT_FALSE(parse_identity(bytes_of(raw(body) + std::string(kHostnameMax + 1, 'n')), view));
+}
+
+TEST(Codec, AnEndpointIsOfOneFamily) {
+  Endpoint endpoint{};
+  EXPECT_FALSE(is_endpoint(endpoint));
+  endpoint.family = static_cast<uint16_t>(Family::V4);
+  endpoint.address[3] = 1;
+  EXPECT_TRUE(is_endpoint(endpoint));
+  endpoint.address[4] = 1;
+  EXPECT_FALSE(is_endpoint(endpoint));
+  endpoint.family = static_cast<uint16_t>(Family::V6);
+  EXPECT_TRUE(is_endpoint(endpoint));
+}
+
+TEST(Codec, AConfigBringsItsPorts) {
+  InitConfig config{};
+  config.port_count = 2;
+  const ControlHeader header{kVersion, static_cast<uint32_t>(ControlKind::Config)};
+  ConfigView view;
+  EXPECT_EQ(parse_config(bytes_of(raw(header) + raw(config) + "abcd"), view), Check::Ok);
+  EXPECT_EQ(view.ports.size, 4U);
+  EXPECT_EQ(parse_config(bytes_of(raw(header) + raw(config) + "abc"), view), Check::Malformed);
+  config.port_count = kCarriedPortsMax + 1;
+  EXPECT_EQ(parse_config(bytes_of(raw(header) + raw(config)), view), Check::TooMuch);
+}
+
 }  // namespace
 }  // namespace caisson::wire

@@ -48,6 +48,30 @@
 // Eof follows per stream when the last holder has closed it (not in Mode::Collect: there Exited is
 // the last frame).
 //
+// Carried. Where another kernel lies between, no descriptor can follow a sandbox that runs: init
+// has one stream for life (as 0 and 1) and no control socket. caisson-carrier stands at the other
+// end, plays init towards everybody, and says as frames of its own what else init has to hear:
+//
+//   Configure       a control message, Config or Rules, as it is. The first frame. Done
+//   Reset           a new server: init forgets the old one and answers Resumed, then Hello. Nothing
+//                   that the carrier reads before Resumed has its token is the new server's
+//   Dropped         the other way: what the server said was no frame. init takes nothing more of a
+//                   server before the next Reset
+//   Hold, Release   as the words of the control socket. Hold is answered by Done, and nothing
+//   follows
+//                   it: a copy of the guest that is made then lies between two frames on both
+//                   sides, and goes on with Configure (Config: a new nonce, other rules) or Release
+//   EndProcesses    as the word of the control socket
+//   Identity        a new host name, and entropy that no copy shares. Done
+//   Open…Datagram   connections of tenants to the way out, and of the host to a port inside. Their
+//   ids
+//                   have kCarriedId; the server never sees them
+//
+// A carried connection is opened by Open, by either side: init for a tenant, the carrier for the
+// host. Opened says that it stands and how much may be sent; Bytes, Window and End (no more Bytes)
+// follow in both directions. Close is the last word of a side about an id, sent once; an id is free
+// when both have said it.
+//
 // init does not repair a peer: bytes that are no frame, a frame of the wrong size, or Data beyond
 // the credit close the stream, and init waits for the next Attach. A well-formed request that
 // cannot be done is answered by Failed.
@@ -58,7 +82,7 @@
 
 namespace caisson::wire {
 
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 constexpr int kFdControl = 3;
 constexpr int kFdStream = 4;
@@ -68,6 +92,8 @@ constexpr int kFdOom =
 // What lies behind the root, where there is something (kConfigBase): the rule of the scopes' domain
 // hangs there, because the root may become another one. init closes it before the first tenant.
 constexpr int kFdBase = 7;
+// Of caisson-carrier, which makes no groups: its end of the stream that init has for life.
+constexpr int kFdCarried = 5;
 
 constexpr uint32_t kPayloadMax = 256 * 1024;  // of one frame
 constexpr uint32_t kDataMax = 32 * 1024;      // bytes of data in one Data frame that init sends
@@ -83,6 +109,16 @@ constexpr uint32_t kRingBytesMax = 8 * 1024 * 1024;  // of one stream
 constexpr uint32_t kRingSumMax = 64 * 1024 * 1024;   // of all streams of a sandbox
 constexpr uint32_t kNonceBytes = 16;
 constexpr uint32_t kFailureTextMax = 256;
+constexpr uint32_t kCarriedId = 1U << 31;       // in the ids of carried connections
+constexpr uint32_t kCarriedHostId = 1U << 30;   // also in those that the carrier opens
+constexpr uint32_t kCarriedMax = 512;           // connections of tenants at once
+constexpr uint32_t kCarriedHostMax = 64;        // of the host to ports inside
+constexpr uint32_t kCarriedWindow = 64 * 1024;  // bytes under way in one direction of one of them
+constexpr uint32_t kQuestionsMax = 64;          // datagrams to the resolver that wait for an answer
+constexpr uint32_t kDatagramMax = 4096;
+constexpr uint32_t kHostnameMax = 64;
+constexpr uint32_t kSeedBytes = 64;
+constexpr uint32_t kCarriedPortsMax = 32;
 
 // ------------------------------------------------------------------------------------ frames
 
@@ -122,9 +158,24 @@ enum class Kind : uint16_t {
            // already
   Ping,    // any payload up to 64 bytes; answered by Pong with the same
   Shutdown,  // no payload: kill everything, then exit
-  Reset,   // ResetBody: for streams that cannot be replaced; init forgets the old peer and answers
-           // Hello
-  Commit,  // CommitBody: all bytes of a Write with kOpSocket are on their way
+  Reset,     // ResetBody. Of a carrier alone
+  Commit,    // CommitBody: all bytes of a Write with kOpSocket are on their way
+
+  // carrier to init
+  Configure = 40,  // a control message
+  Identity,        // IdentityBody, host name
+  Hold,            // no payload
+  Release,         // no payload
+  EndProcesses,    // no payload
+
+  // both directions of a carried stream
+  Open = 48,  // OpenBody
+  Opened,     // CreditBody
+  Bytes,      // at most kDataMax
+  Window,     // CreditBody
+  End,        // no payload
+  Close,      // CloseBody
+  Datagram,   // DatagramBody, at most kDatagramMax. The answer has the id of its question
 
   // init to host
   Hello = 64,  // HelloBody
@@ -137,6 +188,9 @@ enum class Kind : uint16_t {
   Event,       // EventBody, name: Watch
   Pong,
   Match,  // MatchBody, name, text: Grep
+  // init to carrier
+  Resumed = 96,  // ResetBody: the token of the Reset that it answers
+  Dropped,       // no payload
 };
 
 struct DataHeader {
@@ -401,8 +455,39 @@ struct FailedBody {
   uint32_t reserved;
 };
 
+// ----------------------------------------------------------------------------------- carried
+
 struct ResetBody {
   uint8_t token[kNonceBytes];
+};
+
+struct IdentityBody {
+  uint8_t seed[kSeedBytes];
+  uint32_t hostname_size;  // at most kHostnameMax; 0: it stays
+  uint32_t reserved;
+};
+
+enum class Family : uint16_t { V4 = 4, V6 = 6 };
+
+struct Endpoint {
+  uint8_t address[16];  // V4: the first four, the others 0
+  uint16_t port;
+  uint16_t family;  // Family
+};
+
+struct OpenBody {
+  Endpoint to;
+  uint32_t window;  // of the bytes that come back
+};
+
+struct CloseBody {
+  int32_t sys_errno;  // 0: both directions had come to their end
+  uint32_t reserved;
+};
+
+struct DatagramBody {
+  Endpoint to;
+  uint32_t reserved;
 };
 
 // ----------------------------------------------------------------------------------- control
@@ -415,8 +500,11 @@ enum class ControlKind : uint32_t {
   EndProcesses = 5,  // kill whatever was started for anybody
   Hold = 6,          // say Held, and do nothing more until Rules or Release comes
   Release = 7,
+  Identity = 8,  // to a carrier: ControlIdentity, host name. Answered by Renewed
+  Connect = 9,  // to a carrier: ControlConnect, and a stream socket that becomes a connection to it
   Failed = 64,  // of init, as ControlFailed
-  Held = 65     // of init
+  Held = 65,    // of init
+  Renewed = 66  // of a carrier: ControlRenewed
 };
 
 struct ControlHeader {
@@ -433,6 +521,7 @@ enum ConfigFlags : uint32_t {
   kConfigBase = 1U << 6,           // kFdBase is there
   kConfigRaiseOomScore = 1U << 5,  // tenants get oom_score_adj 500, so that init is never the first
   kConfigRootCapabilities = 1U << 7,  // a tenant with id 0 has power over the other ids inside
+  kConfigCarryNetwork = 1U << 8,  // carried: tenants reach the way out through init and the carrier
 };
 
 enum class Access : uint32_t {
@@ -447,7 +536,8 @@ struct LandlockRule {  // followed by the path
 };
 
 struct InitConfig {  // after ControlHeader; followed by filter_count × 8 bytes of BPF, then
-                     // rule_count rules
+                     // rule_count rules, then port_count × u16: kConfigCarryNetwork, where
+                     // tenants' connections to any address of the way out are taken
   uint32_t flags;
   uint32_t filter_count;  // 0: no seccomp (only tests of other walls ask for it)
   uint32_t rule_count;
@@ -455,6 +545,8 @@ struct InitConfig {  // after ControlHeader; followed by filter_count × 8 bytes
   uint32_t processes;   // RLIMIT_NPROC of tenants; 0: leave as it is
   uint32_t core_bytes;  // RLIMIT_CORE
   uint64_t file_bytes;  // RLIMIT_FSIZE; 0: leave as it is
+  uint32_t port_count;  // at most kCarriedPortsMax
+  uint32_t reserved;
   uint8_t nonce[kNonceBytes];
 };
 
@@ -464,11 +556,38 @@ struct ControlFailed {  // init could not begin
   uint32_t step;  // Step
 };
 
+struct ControlIdentity {
+  ControlHeader header;
+  IdentityBody body;
+};
+
+// What of an Identity could be done; the bytes of its Done.
+enum IdentityDone : uint32_t {
+  kIdentityHostname = 1U << 0,
+  kIdentityMachineId = 1U << 1,
+  kIdentitySeed = 1U << 2,
+};
+
+struct ControlRenewed {
+  ControlHeader header;
+  uint32_t done;  // IdentityDone
+  uint32_t reserved;
+};
+
+struct ControlConnect {
+  ControlHeader header;
+  uint16_t port;
+  uint16_t family;  // Family: of the loopback address
+  uint32_t reserved;
+};
+
 static_assert(sizeof(StartBody) == 56);
 static_assert(sizeof(ExitedBody) == 88);
 static_assert(sizeof(OpBody) == 48);
 static_assert(sizeof(EntryBody) == 64);
 static_assert(sizeof(MatchBody) == 16);
-static_assert(sizeof(InitConfig) == 48);
+static_assert(sizeof(InitConfig) == 56);
+static_assert(sizeof(OpenBody) == 24);
+static_assert(sizeof(DatagramBody) == 24);
 
 }  // namespace caisson::wire

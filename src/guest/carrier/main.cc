@@ -1,0 +1,263 @@
+// Moves bytes between three sockets, as the core says. One thread, one epoll set, level-triggered.
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "guest/carrier/carrier.h"
+
+namespace caisson::carrier {
+namespace {
+
+using wire::ControlKind;
+
+// After Shutdown: how long init may take to end by itself.
+constexpr int kEndWaitMs = 1000;
+
+enum class Source : uint32_t { Control, Init, Server };
+
+uint8_t* map(size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<uint8_t*>(at);
+}
+
+[[noreturn]] void give_up(int sys_errno, wire::Step step) {
+  const wire::ControlFailed message{{wire::kVersion, static_cast<uint32_t>(ControlKind::Failed)},
+                                    sys_errno,
+                                    static_cast<uint32_t>(step)};
+  (void)send(wire::kFdControl, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+  _exit(1);
+}
+
+bool is_stream_socket(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+// recvmsg without waiting. `fd` becomes the one descriptor that came along, or -1.
+ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd) {
+  fd = -1;
+  iovec data{to, size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_LEN(sizeof(int));
+  const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
+  if (got < 0) return got;
+  const cmsghdr* part = CMSG_FIRSTHDR(&message);
+  const bool rights =
+      part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS;
+  if (rights && part->cmsg_len >= CMSG_LEN(sizeof(int))) memcpy(&fd, CMSG_DATA(part), sizeof(int));
+  return got;
+}
+
+bool later(ssize_t result) { return result < 0 && (errno == EAGAIN || errno == EINTR); }
+
+class Carrier final : public Hands {
+ public:
+  Carrier(uint8_t* memory, uint8_t* message, uint64_t salt)
+      : core_(*this, memory, salt), message_(message) {}
+
+  void begin() {
+    prctl(PR_SET_NAME, "caisson-carrier", 0, 0, 0);
+    if (!is_stream_socket(wire::kFdCarried)) give_up(EBADF, wire::Step::Stdio);
+    epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_ < 0) give_up(errno, wire::Step::Pipe);
+    const long confined = confine();
+    if (confined < 0) give_up(static_cast<int>(-confined), wire::Step::Seccomp);
+    watch(EPOLL_CTL_ADD, wire::kFdControl, EPOLLIN, Source::Control);
+    watch(EPOLL_CTL_ADD, wire::kFdCarried, EPOLLIN, Source::Init);
+    control_events_ = init_events_ = EPOLLIN;
+    if (is_stream_socket(wire::kFdStream)) early_ = wire::kFdStream;
+  }
+
+  [[noreturn]] void serve() {
+    for (;;) {
+      flush();
+      if (core_.state() == Core::State::Broken || core_.state() == Core::State::Failed) _exit(1);
+      arm();
+      const bool over = core_.state() == Core::State::Over;
+      epoll_event events[8];
+      const int count = epoll_wait(epoll_, events, 8, over ? kEndWaitMs : -1);
+      if (over && count == 0) _exit(0);
+      for (int i = 0; i < count; ++i) handle(events[i]);
+    }
+  }
+
+  void tell(const void* message, size_t size) override {
+    (void)send(wire::kFdControl, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  void drop_server() override {
+    flush_server();  // what it was owed before
+    close_server();
+  }
+
+ private:
+  void watch(int how, int fd, uint32_t events, Source source) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u32 = static_cast<uint32_t>(source);
+    (void)epoll_ctl(epoll_, how, fd, &event);
+  }
+
+  void close_server() {
+    if (server_ < 0) return;
+    watch(EPOLL_CTL_DEL, server_, 0, Source::Server);
+    close(server_);
+    server_ = -1;
+  }
+
+  void adopt(int fd) {
+    close_server();
+    server_ = fd;
+    server_events_ = EPOLLIN;
+    watch(EPOLL_CTL_ADD, server_, server_events_, Source::Server);
+    core_.attach();
+  }
+
+  void arm() {
+    const uint32_t control = core_.wants_control() ? EPOLLIN : 0U;
+    if (control != control_events_)
+      watch(EPOLL_CTL_MOD, wire::kFdControl, control_events_ = control, Source::Control);
+    const uint32_t init =
+        (core_.wants_init() ? EPOLLIN : 0U) | (core_.for_init().size != 0 ? EPOLLOUT : 0U);
+    if (init != init_events_)
+      watch(EPOLL_CTL_MOD, wire::kFdCarried, init_events_ = init, Source::Init);
+    if (server_ < 0) return;
+    const uint32_t server =
+        (core_.wants_server() ? EPOLLIN : 0U) | (core_.for_server().size != 0 ? EPOLLOUT : 0U);
+    if (server != server_events_)
+      watch(EPOLL_CTL_MOD, server_, server_events_ = server, Source::Server);
+  }
+
+  void flush() {
+    while (core_.for_init().size != 0) {
+      const wire::Bytes bytes = core_.for_init();
+      const ssize_t sent =
+          send(wire::kFdCarried, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (later(sent)) break;
+      if (sent < 0) _exit(0);  // init is gone
+      core_.init_took(static_cast<size_t>(sent));
+    }
+    if (server_ >= 0 && !flush_server()) {
+      close_server();
+      core_.server_left();
+    }
+  }
+
+  // False when the server is gone.
+  bool flush_server() {
+    while (core_.for_server().size != 0) {
+      const wire::Bytes bytes = core_.for_server();
+      const ssize_t sent = send(server_, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (later(sent)) return true;
+      if (sent < 0) return false;
+      core_.server_took(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+
+  void handle(const epoll_event& event) {
+    switch (static_cast<Source>(event.data.u32)) {
+      case Source::Control:
+        return on_control();
+      case Source::Init:
+        if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) on_init();
+        return;
+      case Source::Server:
+        if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) on_server(event.events);
+        return;
+    }
+  }
+
+  void on_control() {
+    int fd = -1;
+    const ssize_t got = receive_with_descriptor(wire::kFdControl, message_, wire::kControlMax, fd);
+    if (later(got)) return;
+    if (got <= 0) _exit(0);  // the launcher is gone
+    const auto size = static_cast<size_t>(got);
+    wire::ControlHeader header{};
+    const bool fits = size >= sizeof(header) && size <= wire::kControlMax;
+    if (fits) memcpy(&header, message_, sizeof(header));
+    const bool ours = fits && header.version == wire::kVersion;
+    if (ours && header.kind == static_cast<uint32_t>(ControlKind::Attach)) {
+      if (is_stream_socket(fd)) return adopt(fd);
+    } else if (fits && core_.control({message_, size})) {
+      begin_stream();
+    } else if (!configured_) {
+      give_up(EINVAL, wire::Step::Request);
+    }
+    if (fd >= 0) close(fd);
+  }
+
+  // The stream that was there from the start begins behind the configuration.
+  void begin_stream() {
+    configured_ = true;
+    if (early_ < 0) return;
+    const int fd = early_;
+    early_ = -1;
+    adopt(fd);
+  }
+
+  void on_init() {
+    const Piece space = core_.init_space();
+    if (space.size == 0) return;
+    const ssize_t got = recv(wire::kFdCarried, space.data, space.size, MSG_DONTWAIT);
+    if (later(got)) return;
+    if (got <= 0) _exit(0);  // init has ended
+    core_.init_gave(static_cast<size_t>(got));
+  }
+
+  void on_server(uint32_t events) {
+    if (server_ < 0) return;
+    const Piece space = core_.server_space();
+    if (!core_.wants_server() || space.size == 0) {
+      // It waits, or is gone: then what it said last goes with it.
+      if ((events & (EPOLLHUP | EPOLLERR)) == 0) return;
+      close_server();
+      return core_.server_left();
+    }
+    const ssize_t got = recv(server_, space.data, space.size, MSG_DONTWAIT);
+    if (later(got)) return;
+    if (got > 0) return core_.server_gave(static_cast<size_t>(got));
+    close_server();
+    core_.server_left();
+  }
+
+  Core core_;
+  uint8_t* message_;
+  int epoll_ = -1;
+  int server_ = -1;
+  int early_ = -1;
+  bool configured_ = false;
+  uint32_t control_events_ = 0;
+  uint32_t init_events_ = 0;
+  uint32_t server_events_ = 0;
+};
+
+}  // namespace
+}  // namespace caisson::carrier
+
+int main() {
+  using namespace caisson::carrier;
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  uint8_t* memory = map(Core::kMemoryBytes);
+  uint8_t* message = map(caisson::wire::kControlMax);
+  uint64_t salt = 0;
+  if (memory == nullptr || message == nullptr) give_up(ENOMEM, caisson::wire::Step::Limit);
+  if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) give_up(EIO, caisson::wire::Step::Limit);
+  static Carrier carrier(memory, message, salt);
+  carrier.begin();
+  carrier.serve();
+}
