@@ -46,6 +46,13 @@ long lower_limit(int resource, uint64_t wanted) {
   return answer(setrlimit(resource, &limit));
 }
 
+// Another kernel need not know every limit: gVisor refuses to lower what it does not keep, and what
+// it has none of (core files, message queues) cannot be used up there.
+long lower_if_kept(const Config& config, int resource, uint64_t wanted) {
+  const long done = lower_limit(resource, wanted);
+  return config.carried && done == -EPERM ? 0 : done;
+}
+
 long set_session(const TenantPlan& plan) {
   if (setsid() < 0) return -errno;
   if (!plan.terminal) return 0;
@@ -140,9 +147,9 @@ long execute(const TenantPlan& plan) {
 
 long limit_self(const Config& config) {
   const wire::InitConfig& wanted = config.wire;
-  long done = lower_limit(RLIMIT_CORE, wanted.core_bytes);
-  if (done >= 0) done = lower_limit(RLIMIT_MSGQUEUE, kMessageQueueBytes);
-  if (done >= 0) done = lower_limit(RLIMIT_SIGPENDING, kSignalsPending);
+  long done = lower_if_kept(config, RLIMIT_CORE, wanted.core_bytes);
+  if (done >= 0) done = lower_if_kept(config, RLIMIT_MSGQUEUE, kMessageQueueBytes);
+  if (done >= 0) done = lower_if_kept(config, RLIMIT_SIGPENDING, kSignalsPending);
   if (done >= 0) done = lower_limit(RLIMIT_MEMLOCK, kLockedBytes);
   if (done >= 0 && wanted.file_bytes != 0) done = lower_limit(RLIMIT_FSIZE, wanted.file_bytes);
   return done;

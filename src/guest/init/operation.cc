@@ -139,9 +139,12 @@ bool OperationTable::relay(Operation& operation) {
   uint8_t* at = link_.reserve(kOpMessageMax);
   const ssize_t got = recv(operation.socket, at, kOpMessageMax, MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  // The child left credit unread: the kernel says so once, before it hands out what the child had
-  // sent.
-  if (got < 0 && errno == ECONNRESET) return true;
+  // The child left credit unread: Linux says so once, before it hands out what the child had sent,
+  // and gVisor without end, behind it.
+  const bool reset = got < 0 && errno == ECONNRESET;
+  const bool again = reset && !operation.reset;
+  operation.reset = reset;
+  if (again) return true;
   const bool whole = got > 0 && got <= static_cast<ssize_t>(kOpMessageMax);
   if (!whole || !is_frames(at, static_cast<size_t>(got))) {
     watch_socket(operation,

@@ -80,6 +80,7 @@ class OperationTable {
     bool answered = false;  // Done or Failed went out
     bool cancelled = false;
     bool silent = false;       // the peer that asked is gone
+    bool reset = false;        // the last look at its socket said so
     bool uncommitted = false;  // its bytes come by a socket, and their count has not
     uint64_t kill_at_us = 0;   // when a cancelled child has not gone by itself
     uint32_t credit = 0;       // still to be told to the child

@@ -114,6 +114,30 @@ bool open_pipe(int& ours, int& theirs, bool ours_writes) {
   return set_nonblocking(ours);
 }
 
+// The master knows its slave's number; what stands there is looked at, because another kernel may
+// have no better way.
+int open_slave_by_number(int master) {
+  constexpr unsigned kSlaveMajor = 136;
+  unsigned number = 0;
+  if (ioctl(master, static_cast<int>(TIOCGPTN), &number) != 0) return -1;
+  char path[] = "/dev/pts/0000000000";
+  char* at = path + sizeof("/dev/pts/") - 1;
+  char digits[10];
+  int count = 0;
+  for (unsigned rest = number; rest != 0 || count == 0; rest /= 10)
+    digits[count++] = static_cast<char>('0' + rest % 10);
+  while (count > 0) *at++ = digits[--count];
+  *at = '\0';
+  int slave = ::open(path, O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat info{};
+  if (slave >= 0 && fstat(slave, &info) == 0 && S_ISCHR(info.st_mode) &&
+      info.st_rdev == makedev(kSlaveMajor, number))
+    return slave;
+  if (slave >= 0) errno = ENODEV;
+  close_fd(slave);
+  return -1;
+}
+
 // A new terminal: its other end comes from the master itself, never from a path the guest could
 // have changed.
 bool open_terminal(const wire::StartBody& body, bool change_owner, int& master, int& slave) {
@@ -128,6 +152,7 @@ bool open_terminal(const wire::StartBody& body, bool change_owner, int& master, 
   int unlocked = 0;
   if (ioctl(master, TIOCSPTLCK, &unlocked) != 0) return false;
   slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (slave < 0 && errno == ENOTTY) slave = open_slave_by_number(master);
   if (slave < 0) return false;
   winsize size{};
   size.ws_row = body.rows;

@@ -22,6 +22,8 @@ constexpr uint64_t kCloneIntoCgroup = 0x200000000ULL;
 constexpr unsigned kCloseRangeCloexec = 1U << 2;
 constexpr unsigned kDescriptorsMax =
     4096;  // init never holds more; only kernels without close_range walk them
+// gVisor takes these numbers for signed ones.
+constexpr unsigned kDescriptorLast = 0x7fffffff;
 constexpr int kPathBeneath = 1;  // LANDLOCK_RULE_PATH_BENEATH
 
 #ifndef SYS_clone3
@@ -58,6 +60,7 @@ long fork_into(int group) {
 }
 
 long close_from(unsigned first, unsigned last) {
+  last = smaller(last, kDescriptorLast);
   const long done = answer(syscall(SYS_close_range, first, last, 0));
   if (done != -ENOSYS) return done;
   for (unsigned fd = first; fd <= last && fd < kDescriptorsMax; ++fd) close(static_cast<int>(fd));
@@ -65,7 +68,7 @@ long close_from(unsigned first, unsigned last) {
 }
 
 long close_on_exec_from(unsigned first) {
-  const long done = answer(syscall(SYS_close_range, first, ~0U, kCloseRangeCloexec));
+  const long done = answer(syscall(SYS_close_range, first, kDescriptorLast, kCloseRangeCloexec));
   if (done != -ENOSYS && done != -EINVAL) return done;
   for (unsigned fd = first; fd < kDescriptorsMax; ++fd)
     fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
@@ -89,7 +92,9 @@ long install_filter(const sock_fprog* program) {
 }
 
 long keep_capabilities(uint64_t kept) {
-  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -errno;
+  // A kernel without the ambient set has nothing in it.
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
+    return -errno;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
   sets[0].permitted = sets[0].effective = static_cast<uint32_t>(kept);
