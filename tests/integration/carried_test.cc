@@ -207,6 +207,60 @@ TEST(Carried, EndProcessesKillsEverybodyButInit) {
   EXPECT_TRUE(driver.settle());
 }
 
+// A tenant borrows init's memory until its exec, and may be stopped there by whoever has its id:
+// init and its siblings go on, and it can be ended.
+TEST(Carried, AStoppedNewbornHoldsUpNobody) {
+  InitSandbox sandbox(kCarried);
+  Driver driver(sandbox.take_stream(), sandbox.nonce());
+  StartOptions stopper = shell("", wire::kStartAttach);
+  stopper.argv = {"/usr/bin/python3", "-c",
+                  "import os,signal\nprint('up', flush=True)\n"
+                  "while True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except OSError: pass\n"};
+  ASSERT_TRUE(driver.link.start(1, stopper));
+  ASSERT_TRUE(driver.until([&] { return driver.data[{1U, kOut}] == "up\n"; }));
+  constexpr std::uint32_t kFirst = 100;
+  constexpr std::uint32_t kCount = 40;
+  for (std::uint32_t id = kFirst; id < kFirst + kCount; ++id) {
+    StartOptions options = shell("", wire::kStartAttach | wire::kStartQuiet);
+    options.argv = {"/bin/true"};
+    options.ring_bytes = wire::kRingBytesMin;
+    ASSERT_TRUE(driver.link.start(id, options));
+    ASSERT_TRUE(driver.settle());
+  }
+  // Of another id, who cannot be stopped by it.
+  StartOptions other = shell("echo other", wire::kStartAttach);
+  other.uid = other.gid = kUser.uid + 1;
+  ASSERT_TRUE(driver.link.start(2, other));
+  ASSERT_TRUE(driver.until([&] { return driver.exited.contains(2); }));
+  EXPECT_EQ((driver.data[{2U, kOut}]), "other\n");
+  ASSERT_TRUE(driver.link.signal(1, SIGKILL, wire::SignalTarget::Process));
+  for (std::uint32_t id = kFirst; id < kFirst + kCount; ++id)
+    ASSERT_TRUE(driver.link.signal(id, SIGKILL, wire::SignalTarget::Process));
+  ASSERT_TRUE(driver.until([&] { return driver.exited.size() == kCount + 2; }))
+      << driver.exited.size();
+}
+
+TEST(Carried, ManyBirthsAtOnceKeepTheirArguments) {
+  InitSandbox sandbox(kCarried);
+  Driver driver(sandbox.take_stream(), sandbox.nonce());
+  constexpr std::uint32_t kCount = 120;
+  for (std::uint32_t id = 1; id <= kCount; ++id) {
+    StartOptions options = shell("", wire::kStartAttach | wire::kStartQuiet);
+    options.ring_bytes = wire::kRingBytesMin;
+    options.argv = {"/bin/echo", std::string(id * 7, 'a'), std::to_string(id)};
+    ASSERT_TRUE(driver.link.start(id, options));
+  }
+  ASSERT_TRUE(driver.until([&] {
+    for (std::uint32_t id = 1; id <= kCount; ++id) {
+      if (!driver.exited.contains(id) || !driver.eof[{id, kOut}]) return false;
+    }
+    return true;
+  }));
+  for (std::uint32_t id = 1; id <= kCount; ++id)
+    EXPECT_EQ((driver.data[{id, kOut}]),
+              std::string(id * 7, 'a') + " " + std::to_string(id) + "\n");
+}
+
 TEST(Carried, ShutdownEndsInitAndThenTheCarrier) {
   InitSandbox sandbox(kCarried);
   EXPECT_TRUE(sandbox.session()->ping());

@@ -130,6 +130,8 @@ class ProcessTable {
   bool open_channels(const wire::StartBody& body, Channels& channels);
   void adopt(Process& process, const wire::StartView& view, Channels& channels);
   StartFailure launch(Process& process, const wire::StartView& view, Channels& channels);
+  void* free_cradle();
+  void leave_cradle(int pid);
   [[nodiscard]] int fork_tenant(const TenantPlan& plan, int group);
 
   void arm_output(Process& process, int which);
@@ -157,6 +159,7 @@ class ProcessTable {
   Connection& link_;
   GroupPool& groups_;
   ChildFailure* failures_ = nullptr;  // one per slot, shared with children until their exec
+  uint8_t* cradles_ = nullptr;        // of children that borrow our memory
   uint32_t used_ = 0;                 // slots beyond were never used
   uint32_t next_ = 0;                 // whose turn it is to send
   uint64_t ring_sum_ = 0;

@@ -82,6 +82,7 @@ bool ProcessTable::on_reaped(int pid, int status, const rusage& usage) {
     if (processes_[i].life == Life::Running && processes_[i].pid == pid) process = &processes_[i];
   }
   if (process == nullptr) return false;
+  leave_cradle(pid);
   const ChildFailure failure = failures_[index_of(*process)];
   if (failure.step != 0) {
     link_.failed(Kind::Start, process->id, failure.sys_errno,

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "guest/init/birth.h"
 #include "guest/init/process.h"
 #include "guest/init/sys.h"
 
@@ -96,6 +97,12 @@ class Arguments {
   alignas(8) char bytes_[kBytes];
 };
 
+// One of those who are not yet at their exec, with what it reads on the way there.
+struct Cradle {
+  Birth birth;
+  Arguments arguments;
+};
+
 const char* path_of(char* const* envp) {
   for (; *envp != nullptr; ++envp) {
     if (strncmp(*envp, "PATH=", 5) == 0) return *envp + 5;
@@ -168,7 +175,28 @@ bool ProcessTable::open() {
   void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED || !processes_.open()) return false;
   failures_ = static_cast<ChildFailure*>(page);
-  return true;
+  // Who says that init is the first to be spared says it at each fork: the shared memory's owner is
+  // one for the kernel that counts it.
+  if (!config_.carried || config_.oom_score >= 0) return true;
+  cradles_ = map_unshared(kBirthsMax * sizeof(Cradle));
+  return cradles_ != nullptr;
+}
+
+// A place for a child that borrows our memory, or null when it must be forked.
+void* ProcessTable::free_cradle() {
+  auto* all = reinterpret_cast<Cradle*>(cradles_);
+  for (size_t i = 0; all != nullptr && i < kBirthsMax; ++i) {
+    if (__atomic_load_n(&all[i].birth.busy, __ATOMIC_ACQUIRE) == 0) return &all[i];
+  }
+  return nullptr;
+}
+
+// A kernel that does not clear the word does not keep the place for ever.
+void ProcessTable::leave_cradle(int pid) {
+  auto* all = reinterpret_cast<Cradle*>(cradles_);
+  for (size_t i = 0; all != nullptr && i < kBirthsMax; ++i) {
+    if (all[i].birth.pid == pid) all[i].birth.busy = all[i].birth.pid = 0;
+  }
 }
 
 Process* ProcessTable::allot() {
@@ -222,7 +250,9 @@ int ProcessTable::fork_tenant(const TenantPlan& plan, int group) {
 
 StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
                                   Channels& channels) {
-  static Arguments arguments;
+  static Arguments forked;
+  auto* cradle = groups_.present() ? nullptr : static_cast<Cradle*>(free_cradle());
+  Arguments& arguments = cradle != nullptr ? cradle->arguments : forked;
   arguments.fill(view);
   process.group = GroupPool::kNone;
   if (groups_.present() && (view.body.flags & wire::kStartSole) == 0) {
@@ -249,7 +279,12 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
   process.name[sizeof(process.name) - 1] = '\0';
   process.oom_kills = oom_kills();
   process.start_us = now_us();
-  process.pid = fork_tenant(plan, process.group);
+  if (cradle != nullptr) {
+    cradle->birth.plan = plan;
+    process.pid = static_cast<int>(give_birth(cradle->birth));
+  } else {
+    process.pid = fork_tenant(plan, process.group);
+  }
   if (process.pid > 0) return {};
   if (process.group != GroupPool::kNone) groups_.release(process.group);
   return {-process.pid, Step::Fork};
