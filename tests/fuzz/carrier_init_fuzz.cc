@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "guest/carried/wires_test.h"
 #include "guest/carrier/core.h"
 
 namespace {
@@ -29,6 +30,7 @@ class World final : public Hands {
     std::memcpy(&header, message, sizeof(header));
     require(header.version == wire::kVersion);
   }
+  void ask(std::uint32_t, const wire::Endpoint&, wire::Bytes) override {}
   void drop_server() override {}
 };
 
@@ -76,8 +78,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t step = std::size_t{data[0]} * 16 + 1;
   const std::size_t changes = std::size_t{data[1]} + 1;
   static std::vector<std::uint8_t> memory(Core::kMemoryBytes);
+  static std::vector<std::uint8_t> connections(caisson::carried::Streams::kMemoryBytes);
+  caisson::carried::Wires wires;
   World world;
-  Core core(world, memory.data(), 1);
+  Core core(world, wires, memory.data(), connections.data(), 1);
   configure(core);
   core.attach();
   resume(core);

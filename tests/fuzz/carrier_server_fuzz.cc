@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "guest/carried/wires_test.h"
 #include "guest/carrier/core.h"
 
 namespace {
@@ -24,6 +25,7 @@ void require(bool holds) {
 class World final : public Hands {
  public:
   void tell(const void*, size_t) override {}
+  void ask(std::uint32_t, const wire::Endpoint&, wire::Bytes) override {}
   void drop_server() override { dropped = true; }
   bool dropped = false;
 };
@@ -48,8 +50,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 1) return 0;
   const std::size_t step = std::size_t{data[0]} * 16 + 1;
   static std::vector<std::uint8_t> memory(Core::kMemoryBytes);
+  static std::vector<std::uint8_t> connections(caisson::carried::Streams::kMemoryBytes);
+  caisson::carried::Wires wires;
   World world;
-  Core core(world, memory.data(), 1);
+  Core core(world, wires, memory.data(), connections.data(), 1);
   // Also as a message of the launcher's, whom nobody distrusts; it is checked all the same.
   (void)core.control({data, size});
   struct {

@@ -54,7 +54,9 @@ struct InitOptions {
   bool raise_oom_score = false;
   std::string oom_file{};  // stands for memory.events
   std::uint32_t open_files = 256;
-  int carrier_network = -1;  // that the carrier is in; -1: ours
+  // Carried: init has an empty network of its own, and the carrier is in this one.
+  int carrier_network = -1;
+  std::vector<std::uint16_t> ports{};  // of the synthetic addresses
 };
 
 inline std::string program_path(const std::string& name) {
@@ -254,6 +256,10 @@ class InitSandbox {
     if (options_.single_id) message.config.flags |= wire::kConfigSingleId;
     if (options_.raise_oom_score) message.config.flags |= wire::kConfigRaiseOomScore;
     if (!options_.oom_file.empty()) message.config.flags |= wire::kConfigOom;
+    if (options_.carrier_network >= 0) {
+      message.config.flags |= wire::kConfigCarryNetwork;
+      message.config.port_count = static_cast<std::uint32_t>(options_.ports.size());
+    }
     if (options_.landlock_base) message.config.flags |= wire::kConfigScopeSockets;
     message.config.filter_count = options_.filter ? 1 : 0;
     message.config.open_files = options_.open_files;
@@ -278,6 +284,8 @@ class InitSandbox {
         bytes += path;
       }
     }
+    bytes.append(reinterpret_cast<const char*>(options_.ports.data()),
+                 options_.ports.size() * sizeof(std::uint16_t));
     must(
         ::send(control_.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
         "config");
@@ -302,21 +310,25 @@ class InitSandbox {
                "tmpfs");
   }
 
-  static void take_ids() {
-    constexpr int kKept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER,
+  void take_ids() const {
+    std::vector<int> kept = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER,
                              CAP_KILL,  CAP_SETGID,       CAP_SETUID};
+    if (options_.carrier_network >= 0) {
+      kept.push_back(CAP_NET_ADMIN);
+      kept.push_back(CAP_NET_BIND_SERVICE);
+    }
     child_must(::setgroups(0, nullptr) == 0, "setgroups");
     child_must(::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0, "keepcaps");
     child_must(::setresgid(kInitId, kInitId, kInitId) == 0, "setresgid");
     child_must(::setresuid(kInitId, kInitId, kInitId) == 0, "setresuid");
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2] = {};
-    for (const int cap : kKept) {
+    for (const int cap : kept) {
       data[0].effective |= 1U << cap;
     }
     data[0].permitted = data[0].inheritable = data[0].effective;
     child_must(::syscall(SYS_capset, &header, data) == 0, "capset");
-    for (const int cap : kKept) {
+    for (const int cap : kept) {
       child_must(::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0, "ambient");
     }
     child_must(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
@@ -350,6 +362,7 @@ class InitSandbox {
     child_must(::unshare(CLONE_NEWUSER) == 0, "user namespace");
     char byte = 'r';
     child_must(::write(gate, &byte, 1) == 1 && ::read(gate, &byte, 1) == 1, "gate");
+    if (options_.carrier_network >= 0) child_must(::unshare(CLONE_NEWNET) == 0, "network of init");
     take_ids();
     ::setsid();
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);

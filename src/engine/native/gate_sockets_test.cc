@@ -10,7 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "engine/native/network_socket.h"
+#include "guest/protocol/way_out.h"
+#include "policy/way_out.h"
 #include "sys/file.h"
 #include "sys/namespace.h"
 
@@ -18,6 +22,16 @@ namespace caisson::engine::native {
 namespace {
 
 constexpr int kPatienceMs = 5000;
+
+// What stands inside where the gate cannot must be where the gate would be.
+static_assert(wire::kWayOutPorts[0] == policy::kProxyPort);
+static_assert(wire::kWayOutPorts[1] == policy::kSocksPort);
+static_assert(wire::kWayOutPorts[2] == policy::kResolverPort);
+static_assert(wire::kQuestionPort == policy::kResolverPort);
+static_assert(std::ranges::equal(wire::kWayOutV4, policy::kSyntheticV4));
+static_assert(wire::kWayOutV4Bits == policy::kSyntheticV4Bits);
+static_assert(std::ranges::equal(wire::kWayOutV6, policy::kSyntheticV6));
+static_assert(wire::kWayOutV6Bits == policy::kSyntheticV6Bits);
 
 // A network as a sandbox has it, and ourselves outside of it.
 class GateSocketsTest : public ::testing::Test {

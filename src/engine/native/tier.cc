@@ -196,12 +196,9 @@ std::uint32_t carried_flags(const LaunchRequest& request) {
          (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
 }
 
-// Where init listens for every address of the way out: the rules' ports, and the proxy's.
+// Where init listens for every address of the way out, beside the gate's own.
 std::vector<std::uint16_t> carried_ports(const LaunchRequest& request) {
-  if (!request.gate) return {};
-  std::vector<std::uint16_t> ports = request.gate_ports;
-  if (request.gate_proxy != 0) ports.push_back(request.gate_proxy);
-  return ports;
+  return request.gate ? request.gate_ports : std::vector<std::uint16_t>{};
 }
 
 }  // namespace
@@ -217,6 +214,7 @@ Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
   config.filter_count = static_cast<std::uint32_t>(program.size());
   config.rule_count = static_cast<std::uint32_t>(rules.size());
   config.port_count = static_cast<std::uint32_t>(ports.size());
+  config.proxy_port = flags.carried ? request.gate_proxy : std::uint16_t{0};
   config.open_files = request.limits.open_files;
   // Without the controller the kernel counts processes per id of the user namespace instead.
   // And the tasks of another kernel are not ours to count.

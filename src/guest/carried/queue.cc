@@ -12,9 +12,7 @@ uint8_t* FrameQueue::reserve(size_t size) {
     end_ -= begin_;
     begin_ = 0;
   }
-  uint8_t* at = memory_ + end_;
-  end_ += size;
-  return at;
+  return memory_ + end_;
 }
 
 uint8_t* FrameQueue::frame(wire::Kind kind, uint16_t stream, uint32_t id, size_t size) {
@@ -23,13 +21,16 @@ uint8_t* FrameQueue::frame(wire::Kind kind, uint16_t stream, uint32_t id, size_t
   uint8_t* at = reserve(sizeof(header) + size);
   if (at == nullptr) return nullptr;
   memcpy(at, &header, sizeof(header));
+  commit(sizeof(header) + size);
   return at + sizeof(header);
 }
 
 bool FrameQueue::pass(wire::Bytes frame) {
   uint8_t* at = reserve(frame.size);
-  if (at != nullptr) memcpy(at, frame.data, frame.size);
-  return at != nullptr;
+  if (at == nullptr) return false;
+  memcpy(at, frame.data, frame.size);
+  commit(frame.size);
+  return true;
 }
 
 }  // namespace caisson::carried

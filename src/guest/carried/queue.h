@@ -25,6 +25,10 @@ class FrameQueue {
     if (at != nullptr) __builtin_memcpy(at, &body, sizeof(body));
     return at != nullptr;
   }
+  // The same for a frame whose size is known only when it is there: at most `size` bytes, header
+  // included, then commit() or nothing.
+  uint8_t* reserve(size_t size);
+  void commit(size_t size) { end_ += size; }
   // A whole frame, as it is.
   bool pass(wire::Bytes frame);
 
@@ -33,8 +37,6 @@ class FrameQueue {
   void clear() { begin_ = end_ = 0; }
 
  private:
-  uint8_t* reserve(size_t size);
-
   uint8_t* memory_ = nullptr;
   size_t size_ = 0;
   size_t begin_ = 0;

@@ -39,7 +39,7 @@ constexpr long kCalls[] = {
     SYS_read,       SYS_write,     SYS_recvmsg,      SYS_sendto,      SYS_sendmsg,
     SYS_recvfrom,   SYS_close,     SYS_connect,      SYS_shutdown,    SYS_setsockopt,
     SYS_getsockopt, SYS_epoll_ctl, SYS_epoll_wait,   SYS_epoll_pwait, SYS_clock_gettime,
-    SYS_exit_group, SYS_exit,      SYS_rt_sigreturn, SYS_munmap,
+    SYS_exit_group, SYS_exit,      SYS_rt_sigreturn, SYS_munmap,      SYS_madvise,
 };
 constexpr size_t kCallCount = sizeof(kCalls) / sizeof(kCalls[0]);
 // Sockets of the internet families and memory that cannot be executed: judged by their arguments.

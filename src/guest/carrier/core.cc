@@ -27,7 +27,10 @@ bool is_own_answer(const FrameHeader& header) {
 
 }  // namespace
 
-Core::Core(Hands& hands, uint8_t* memory, uint64_t salt) : hands_(hands) {
+Core::Core(Hands& hands, carried::Sockets& sockets, uint8_t* memory, uint8_t* connections,
+           uint64_t salt)
+    : hands_(hands), streams_(carried::Side::Host, sockets) {
+  streams_.open(connections);
   from_init_ = memory;
   from_server_ = from_init_ + kFromInitBytes;
   to_server_.open(from_server_ + kFromServerBytes, kToServerBytes);
@@ -68,7 +71,7 @@ bool Core::control(Bytes message) {
       if (at == nullptr) return false;
       memcpy(at, message.data, message.size);
       if (kind == ControlKind::Config) {
-        network_ = (config.config.flags & wire::kConfigCarryNetwork) != 0;
+        proxy_port_ = config.config.proxy_port;
         configured_ = true;
       }
       held_ = false;
@@ -211,6 +214,16 @@ Core::Pass Core::take_reply(const FrameHeader& header, Bytes frame) {
       hands_.drop_server();
       forget_server();
       return Pass::Next;
+    case Kind::Open:
+    case Kind::Opened:
+    case Kind::Bytes:
+    case Kind::Window:
+    case Kind::End:
+    case Kind::Close:
+    case Kind::Datagram:
+      if (take_connection(header, payload)) return Pass::Next;
+      state_ = State::Broken;
+      return Pass::Stop;
     default:
       break;
   }
@@ -221,6 +234,57 @@ Core::Pass Core::take_reply(const FrameHeader& header, Bytes frame) {
   }
   return resumed_ ? pass_reply(frame) : Pass::Next;
 }
+
+bool Core::take_connection(const FrameHeader& header, Bytes payload) {
+  if (static_cast<Kind>(header.kind) != Kind::Datagram) return streams_.take(header, payload);
+  wire::DatagramView view;
+  if ((header.id & wire::kCarriedId) == 0 || !wire::parse_datagram(payload, view)) return false;
+  hands_.ask(header.id, view.body.to, view.bytes);
+  return true;
+}
+
+uint32_t Core::connect(Bytes message) {
+  wire::Reader reader(message);
+  wire::ControlConnect wanted{};
+  if (!configured_ || !reader.take(wanted) || reader.left() != 0 || wanted.port == 0)
+    return carried::Streams::kNone;
+  wire::Endpoint to{};
+  to.port = wanted.port;
+  to.family = wanted.family;
+  if (wanted.family == static_cast<uint16_t>(wire::Family::V4)) {
+    to.address[0] = 127;
+    to.address[3] = 1;
+  } else if (wanted.family == static_cast<uint16_t>(wire::Family::V6)) {
+    to.address[15] = 1;
+  } else {
+    return carried::Streams::kNone;
+  }
+  const uint32_t index = streams_.allot();
+  if (index != carried::Streams::kNone) streams_.begin(index, to);
+  return index;
+}
+
+void Core::answer(uint32_t id, const wire::Endpoint& from, Bytes answer) {
+  const size_t size = sizeof(wire::DatagramBody) + answer.size;
+  if (held_ || answer.size > wire::kDatagramMax || reserve(sizeof(FrameHeader) + size) == nullptr)
+    return;
+  uint8_t* at = to_init_.frame(Kind::Datagram, 0, id, size);
+  const wire::DatagramBody body{from, 0};
+  memcpy(at, &body, sizeof(body));
+  memcpy(at + sizeof(body), answer.data, answer.size);
+}
+
+void Core::pump() {
+  if (configured_ && !held_) streams_.pump(*this);
+}
+
+// Behind what the launcher may say at any time.
+uint8_t* Core::reserve(size_t size) {
+  if (to_init_.room() < size + kControlRoom + kOwnRoom) return nullptr;
+  return to_init_.reserve(size);
+}
+
+void Core::commit(size_t size) { to_init_.commit(size); }
 
 Core::Pass Core::pass_reply(Bytes frame) {
   return to_server_.pass(frame) ? Pass::Next : Pass::Wait;

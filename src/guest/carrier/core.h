@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "guest/carried/queue.h"
+#include "guest/carried/streams.h"
 #include "guest/protocol/codec.h"
 
 namespace caisson::carrier {
@@ -24,6 +25,8 @@ class Hands {
   virtual void tell(const void* message, size_t size) = 0;
   // The server's stream is closed.
   virtual void drop_server() = 0;
+  // A tenant's question to the resolver, or none: its answer has the same id.
+  virtual void ask(uint32_t id, const wire::Endpoint& to, wire::Bytes question) = 0;
 
  protected:
   ~Hands() = default;
@@ -34,7 +37,7 @@ struct Piece {  // where bytes go that are read
   size_t size;
 };
 
-class Core {
+class Core final : private carried::Outlet {
  public:
   static constexpr size_t kFrameMax = sizeof(wire::FrameHeader) + wire::kPayloadMax;
   static constexpr size_t kFromInitBytes = 256UL * 1024;
@@ -47,8 +50,10 @@ class Core {
   static constexpr size_t kMemoryBytes =
       kFromInitBytes + kFromServerBytes + kToServerBytes + kToInitBytes;
 
-  // `memory` is kMemoryBytes. `salt` makes our tokens differ from those of another life of init.
-  Core(Hands& hands, uint8_t* memory, uint64_t salt);
+  // `memory` is kMemoryBytes, `connections` what they need. `salt` makes our tokens differ from
+  // those of another life of init.
+  Core(Hands& hands, carried::Sockets& sockets, uint8_t* memory, uint8_t* connections,
+       uint64_t salt);
 
   enum class State : uint8_t {
     Serving,
@@ -65,6 +70,16 @@ class Core {
   // There is a new server.
   void attach();
   void server_left();
+  // A message Connect: which slot its socket has from now on, or kNone.
+  uint32_t connect(wire::Bytes message);
+  // The resolver's answer; dropped where there is no room, as datagrams are.
+  void answer(uint32_t id, const wire::Endpoint& from, wire::Bytes answer);
+  [[nodiscard]] bool waits() const { return streams_.waits() && !held_; }
+  [[nodiscard]] carried::Streams& streams() { return streams_; }
+  // Says for connections what is owed, while there is room.
+  void pump();
+  // Where the proxy is found beside its own port; 0: nowhere else.
+  [[nodiscard]] uint16_t proxy_port() const { return proxy_port_; }
 
   [[nodiscard]] Piece init_space();
   void init_gave(size_t size);
@@ -78,7 +93,6 @@ class Core {
   // Whether bytes that are read now would have a place.
   [[nodiscard]] bool wants_init() const { return init_end_ < kFromInitBytes && !init_waits_; }
   [[nodiscard]] bool wants_server() const { return server_ && !server_waits_; }
-  [[nodiscard]] bool carries_network() const { return network_; }
 
  private:
   enum class Pass : uint8_t { Next, Wait, Stop };
@@ -88,6 +102,9 @@ class Core {
   void take_from_server();
   Pass take_reply(const wire::FrameHeader& header, wire::Bytes frame);
   Pass pass_reply(wire::Bytes frame);
+  bool take_connection(const wire::FrameHeader& header, wire::Bytes payload);
+  uint8_t* reserve(size_t size) override;
+  void commit(size_t size) override;
   bool own_answer(const wire::FrameHeader& header, wire::Bytes payload);
   void failed_to_begin(wire::Bytes payload);
   void say(wire::Kind kind);
@@ -95,9 +112,10 @@ class Core {
   void tell(wire::ControlKind kind);
 
   Hands& hands_;
+  carried::Streams streams_;
   State state_ = State::Serving;
   bool configured_ = false;
-  bool network_ = false;
+  uint16_t proxy_port_ = 0;
   bool server_ = false;        // somebody is there
   bool resumed_ = false;       // and what init says is for him
   bool held_ = false;          // init does nothing: neither do we

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "guest/carried/wires_test.h"
+
 namespace caisson::carrier {
 namespace {
 
@@ -36,6 +38,7 @@ class World final : public Hands {
   void tell(const void* message, size_t size) override {
     told.emplace_back(static_cast<const char*>(message), size);
   }
+  void ask(std::uint32_t, const wire::Endpoint&, wire::Bytes) override {}
   void drop_server() override { ++dropped; }
 
   std::vector<std::string> told;
@@ -82,8 +85,11 @@ class CoreTest : public testing::Test {
   }
 
   std::vector<std::uint8_t> memory_ = std::vector<std::uint8_t>(Core::kMemoryBytes);
+  std::vector<std::uint8_t> connections_ =
+      std::vector<std::uint8_t>(carried::Streams::kMemoryBytes);
   World world_;
-  Core core_{world_, memory_.data(), 7};
+  carried::Wires wires_;
+  Core core_{world_, wires_, memory_.data(), connections_.data(), 7};
 };
 
 TEST_F(CoreTest, TheConfigurationComesFirstAndOnce) {
@@ -91,7 +97,7 @@ TEST_F(CoreTest, TheConfigurationComesFirstAndOnce) {
   EXPECT_FALSE(control(config()));
   World other;
   std::vector<std::uint8_t> memory(Core::kMemoryBytes);
-  Core fresh(other, memory.data(), 1);
+  Core fresh(other, wires_, memory.data(), connections_.data(), 1);
   const std::string hold = word(ControlKind::Hold);
   EXPECT_FALSE(fresh.control({reinterpret_cast<const std::uint8_t*>(hold.data()), hold.size()}));
 }
@@ -168,7 +174,7 @@ TEST_F(CoreTest, AnInitThatSpeaksNonsenseEndsIt) {
   for (const std::string& bytes : nonsense) {
     World world;
     std::vector<std::uint8_t> memory(Core::kMemoryBytes);
-    Core core(world, memory.data(), 1);
+    Core core(world, wires_, memory.data(), connections_.data(), 1);
     std::memcpy(core.init_space().data, bytes.data(), bytes.size());
     core.init_gave(bytes.size());
     EXPECT_EQ(core.state(), Core::State::Broken);

@@ -6,10 +6,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "guest/carrier/carrier.h"
+#include "guest/carrier/network.h"
 
 namespace caisson::carrier {
 namespace {
@@ -19,7 +21,7 @@ using wire::ControlKind;
 // After Shutdown: how long init may take to end by itself.
 constexpr int kEndWaitMs = 1000;
 
-enum class Source : uint32_t { Control, Init, Server };
+constexpr int kEventsMax = 64;
 
 uint8_t* map(size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -62,16 +64,26 @@ ssize_t receive_with_descriptor(int socket, void* to, size_t size, int& fd) {
 
 bool later(ssize_t result) { return result < 0 && (errno == EAGAIN || errno == EINTR); }
 
+// As many descriptors as there may be: each connection needs one.
+void raise_own_limits() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 class Carrier final : public Hands {
  public:
-  Carrier(uint8_t* memory, uint8_t* message, uint64_t salt)
-      : core_(*this, memory, salt), message_(message) {}
+  Carrier(uint8_t* memory, uint8_t* connections, uint8_t* message, uint64_t salt)
+      : core_(*this, network_, memory, connections, salt), message_(message) {}
 
   void begin() {
     prctl(PR_SET_NAME, "caisson-carrier", 0, 0, 0);
     if (!is_stream_socket(wire::kFdCarried)) give_up(EBADF, wire::Step::Stdio);
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_ < 0) give_up(errno, wire::Step::Pipe);
+    network_.open(epoll_, core_);
+    raise_own_limits();
     const long confined = confine();
     if (confined < 0) give_up(static_cast<int>(-confined), wire::Step::Seccomp);
     watch(EPOLL_CTL_ADD, wire::kFdControl, EPOLLIN, Source::Control);
@@ -82,12 +94,13 @@ class Carrier final : public Hands {
 
   [[noreturn]] void serve() {
     for (;;) {
+      core_.pump();
       flush();
       if (core_.state() == Core::State::Broken || core_.state() == Core::State::Failed) _exit(1);
       arm();
       const bool over = core_.state() == Core::State::Over;
-      epoll_event events[8];
-      const int count = epoll_wait(epoll_, events, 8, over ? kEndWaitMs : -1);
+      epoll_event events[kEventsMax];
+      const int count = epoll_wait(epoll_, events, kEventsMax, wait_ms(over));
       if (over && count == 0) _exit(0);
       for (int i = 0; i < count; ++i) handle(events[i]);
     }
@@ -97,6 +110,10 @@ class Carrier final : public Hands {
     (void)send(wire::kFdControl, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
+  void ask(uint32_t id, const wire::Endpoint& to, wire::Bytes question) override {
+    network_.ask(id, to, question);
+  }
+
   void drop_server() override {
     flush_server();  // what it was owed before
     close_server();
@@ -104,10 +121,13 @@ class Carrier final : public Hands {
 
  private:
   void watch(int how, int fd, uint32_t events, Source source) const {
-    epoll_event event{};
-    event.events = events;
-    event.data.u32 = static_cast<uint32_t>(source);
-    (void)epoll_ctl(epoll_, how, fd, &event);
+    watch_fd(epoll_, how, fd, events, source);
+  }
+
+  // Room that came with the last flush has no event of its own.
+  [[nodiscard]] int wait_ms(bool over) const {
+    if (core_.for_init().size == 0 && core_.waits()) return 0;
+    return over ? kEndWaitMs : -1;
   }
 
   void close_server() {
@@ -168,7 +188,8 @@ class Carrier final : public Hands {
   }
 
   void handle(const epoll_event& event) {
-    switch (static_cast<Source>(event.data.u32)) {
+    const auto index = static_cast<uint32_t>(event.data.u64);
+    switch (static_cast<Source>(event.data.u64 >> 32U)) {
       case Source::Control:
         return on_control();
       case Source::Init:
@@ -177,6 +198,10 @@ class Carrier final : public Hands {
       case Source::Server:
         if ((event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) on_server(event.events);
         return;
+      case Source::Connection:
+        return network_.on_connection(index, event.events);
+      case Source::Question:
+        return network_.on_question(index);
     }
   }
 
@@ -192,6 +217,11 @@ class Carrier final : public Hands {
     const bool ours = fits && header.version == wire::kVersion;
     if (ours && header.kind == static_cast<uint32_t>(ControlKind::Attach)) {
       if (is_stream_socket(fd)) return adopt(fd);
+    } else if (ours && header.kind == static_cast<uint32_t>(ControlKind::Connect)) {
+      // Refused is closed: whoever has the other end reads nothing but the end.
+      const uint32_t index =
+          is_stream_socket(fd) ? core_.connect({message_, size}) : carried::Streams::kNone;
+      if (index != carried::Streams::kNone) return network_.adopt(index, fd);
     } else if (fits && core_.control({message_, size})) {
       begin_stream();
     } else if (!configured_) {
@@ -234,6 +264,7 @@ class Carrier final : public Hands {
     core_.server_left();
   }
 
+  Network network_;
   Core core_;
   uint8_t* message_;
   int epoll_ = -1;
@@ -253,11 +284,13 @@ int main() {
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   uint8_t* memory = map(Core::kMemoryBytes);
+  uint8_t* connections = map(caisson::carried::Streams::kMemoryBytes);
   uint8_t* message = map(caisson::wire::kControlMax);
   uint64_t salt = 0;
-  if (memory == nullptr || message == nullptr) give_up(ENOMEM, caisson::wire::Step::Limit);
+  if (memory == nullptr || connections == nullptr || message == nullptr)
+    give_up(ENOMEM, caisson::wire::Step::Limit);
   if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt)) give_up(EIO, caisson::wire::Step::Limit);
-  static Carrier carrier(memory, message, salt);
+  static Carrier carrier(memory, connections, message, salt);
   carrier.begin();
   carrier.serve();
 }

@@ -123,13 +123,28 @@ void identify(Init& init, Bytes payload) {
   init.link.done(Kind::Identity, 0, done);
 }
 
-// Another root, or another carrier: what there was of a server is nobody's then.
-void reconfigured(Init& init, Bytes message) {
-  const StartFailure read = reconfigure(init.config, message);
-  if (!read.ok()) give_up_carried(init, read);
+bool is_config(Bytes message) {
   wire::ControlHeader header{};
   memcpy(&header, message.data, sizeof(header));
-  if (header.kind == static_cast<uint32_t>(wire::ControlKind::Config)) peer_left(init);
+  return header.kind == static_cast<uint32_t>(wire::ControlKind::Config);
+}
+
+// A configuration may bring ports; one that brings none takes none away.
+StartFailure open_ports(Init& init, Bytes message) {
+  wire::ConfigView view;
+  if (wire::parse_config(message, view) != wire::Check::Ok) return {EINVAL, Step::Request};
+  return init.network.open(view.config, view.ports);
+}
+
+// Another root, or another carrier: what there was of a server is nobody's then.
+void reconfigured(Init& init, Bytes message) {
+  StartFailure read = reconfigure(init.config, message);
+  if (read.ok()) read = open_ports(init, message);
+  if (!read.ok()) give_up_carried(init, read);
+  if (is_config(message)) {
+    peer_left(init);
+    init.network.forget();
+  }
   init.link.done(Kind::Configure, 0);
 }
 
@@ -187,6 +202,19 @@ void begin_carried(Init& init, Connection::Life life) {
     give_up_carried(init, {EINVAL, Step::Request});
   const StartFailure configured = configure(init.config, message, wire::ControlKind::Config);
   if (!configured.ok()) give_up_carried(init, configured);
+  wire::ConfigView view;
+  (void)wire::parse_config(message, view);
+  memcpy(init.first_ports, view.ports.data, view.ports.size);
+}
+
+void open_network(Init& init) {
+  StartFailure failure{ENOMEM, Step::Limit};
+  if (init.network.open_table()) {
+    const Bytes ports{reinterpret_cast<const uint8_t*>(init.first_ports),
+                      init.config.wire.port_count * sizeof(uint16_t)};
+    failure = init.network.open(init.config.wire, ports);
+  }
+  if (!failure.ok()) give_up_carried(init, failure);
 }
 
 bool handle_carried(Init& init, const FrameHeader& header, Bytes payload) {
@@ -200,13 +228,24 @@ bool handle_carried(Init& init, const FrameHeader& header, Bytes payload) {
       init.link.resume(token, init.config.wire.nonce);
       return true;
     case Kind::Configure:
-      // The rules alone: only a copy, which is held, may get the rest anew.
-      read = configure(init.config, payload, wire::ControlKind::Rules);
+      // The rules and ports alone: only a copy, which is held, may get the rest anew.
+      if (is_config(payload)) give_up_carried(init, {EINVAL, Step::Request});
+      read = reconfigure(init.config, payload);
+      if (read.ok()) read = open_ports(init, payload);
       if (!read.ok()) give_up_carried(init, read);
       init.link.done(Kind::Configure, 0);
       return true;
     case Kind::Identity:
       identify(init, payload);
+      return true;
+    case Kind::Open:
+    case Kind::Opened:
+    case Kind::Bytes:
+    case Kind::Window:
+    case Kind::End:
+    case Kind::Close:
+    case Kind::Datagram:
+      if (!init.network.take(header, payload)) end_sandbox(init);
       return true;
     case Kind::Hold:
       hold(init);

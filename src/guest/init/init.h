@@ -14,6 +14,7 @@
 #include "guest/init/config.h"
 #include "guest/init/connection.h"
 #include "guest/init/group.h"
+#include "guest/init/network.h"
 #include "guest/init/operation.h"
 #include "guest/init/poller.h"
 #include "guest/init/process.h"
@@ -28,6 +29,8 @@ struct Init {
   GroupPool groups;
   ProcessTable processes{config, poller, link, groups};
   OperationTable operations{config, poller, link};
+  Network network{poller, link};
+  uint16_t first_ports[wire::kCarriedPortsMax] = {};  // of the configuration
 };
 
 // main.cc
@@ -41,6 +44,8 @@ bool reserve_descriptors();
 // and reads the configuration; gives up by itself.
 void begin_carried(Init& init, Connection::Life life);
 [[noreturn]] void give_up_carried(Init& init, StartFailure failure);
+// What comes when the tables are there.
+void open_network(Init& init);
 // A word of the carrier. False when it is none.
 bool handle_carried(Init& init, const wire::FrameHeader& header, wire::Bytes payload);
 

@@ -248,6 +248,15 @@ void handle(Init& init, const Ready& ready, int child_events) {
     case Source::OpInput:
       init.operations.on_input(ready.index);
       break;
+    case Source::Listener:
+      init.network.on_listener(ready.index);
+      break;
+    case Source::Carried:
+      init.network.on_connection(ready.index, ready.events);
+      break;
+    case Source::Questions:
+      init.network.on_questions();
+      break;
     case Source::Link:
       break;  // last, see serve()
   }
@@ -288,6 +297,7 @@ int wait_ms(const Init& init) {
     init.operations.on_deadlines(now);
     init.processes.pump();
     init.operations.pump();
+    if (init.link.carried()) init.network.pump();
   }
 }
 
@@ -309,6 +319,7 @@ int main(int argc, char** argv) {
     raise_own_limits();
     const StartFailure opened = open_tables(init, child_events);
     if (!opened.ok()) give_up_carried(init, opened);
+    open_network(init);
     init.link.done(caisson::wire::Kind::Configure, 0);
   } else {
     begin(init, child_events);

@@ -18,6 +18,9 @@ enum class Source : uint32_t {
   Group,     // of a process whose tree was killed
   OpSocket,
   OpInput,
+  Listener,  // of carried connections
+  Carried,   // one of them
+  Questions,
 };
 
 struct Ready {

@@ -395,6 +395,8 @@ const char* step_name(Step step) {
       return "archive";
     case Step::Pattern:
       return "pattern";
+    case Step::Network:
+      return "network";
   }
   return "unknown step";
 }

@@ -446,6 +446,7 @@ enum class Step : uint32_t {  // where it failed
   Io,
   Archive,  // the tar stream
   Pattern,  // of Find or Grep
+  Network,  // kConfigCarryNetwork
 };
 
 struct FailedBody {
@@ -546,7 +547,8 @@ struct InitConfig {  // after ControlHeader; followed by filter_count × 8 bytes
   uint32_t core_bytes;  // RLIMIT_CORE
   uint64_t file_bytes;  // RLIMIT_FSIZE; 0: leave as it is
   uint32_t port_count;  // at most kCarriedPortsMax
-  uint32_t reserved;
+  uint16_t proxy_port;  // kConfigCarryNetwork: where the proxy is found beside its own; 0: nowhere
+  uint16_t reserved;
   uint8_t nonce[kNonceBytes];
 };
 
