@@ -1,5 +1,5 @@
 // lo with the way out's addresses. One of each range with its prefix: an IPv4 prefix on lo is local
-// as a whole, for IPv6 a route says so where the kernel takes one.
+// as a whole, for IPv6 a route says so.
 #include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/netlink.h>
@@ -119,8 +119,9 @@ StartFailure claim_addresses() {
   if (!has_six()) return {};
   uint8_t six[16];
   memcpy(six, wire::kWayOutV6, sizeof(six));
-  // A kernel that knows no such route has the prefix for its own by the address.
-  (void)add_local_route(six, sizeof(six), wire::kWayOutV6Bits);
+  // A kernel that takes no such route (gVisor's) shall have no such address either: a program would
+  // try the range first and wait there, instead of being told to go by IPv4.
+  if (add_local_route(six, sizeof(six), wire::kWayOutV6Bits) != 0) return {};
   six[15] = 1;
   (void)add_address(AF_INET6, six, sizeof(six), wire::kWayOutV6Bits);
   return {};
