@@ -1,7 +1,8 @@
 // What a hostile init may say to its carrier: frames of init's, which reach the server whole and
-// unchanged, or the end of the sandbox. The first byte says in which pieces the rest arrives, the
-// second when the server changes.
+// unchanged, words about connections that keep the rules, or the end of the sandbox. The first byte
+// says in which pieces the rest arrives, the second when the server changes.
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -59,6 +60,18 @@ void resume(Core& core) {
   core.init_gave(answer.size());
 }
 
+// And init nothing but whole frames of its carrier's.
+void init_hears(Core& core) {
+  const wire::Bytes heard = core.for_init();
+  wire::Bytes left = heard;
+  while (left.size != 0) {
+    wire::FrameHeader header{};
+    require(wire::scan_carried_request(left, header) == wire::Scan::Frame);
+    left = {left.data + sizeof(header) + header.size, left.size - sizeof(header) - header.size};
+  }
+  core.init_took(heard.size);
+}
+
 // A server takes nothing but whole frames of init's.
 void hear(Core& core) {
   const wire::Bytes heard = core.for_server();
@@ -98,7 +111,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     core.init_gave(part);
     at += part;
     hear(core);
-    core.init_took(core.for_init().size);
+    // A connection that stands has something to say, and one takes little.
+    const std::uint32_t slot = data[at - 1] % 8;
+    wires.answer = data[at - 1] % 16 == 15   ? -ECONNREFUSED
+                   : data[at - 1] % 16 == 14 ? -EINPROGRESS
+                                             : 0;
+    if (core.streams().dialing(slot)) core.streams().dialled(slot, 0);
+    wires.all[slot].in.assign(data[at - 1], 'b');
+    wires.all[slot].takes = data[at - 1];
+    wires.all[slot].ended = data[at - 1] % 3 == 0;
+    core.streams().readable(slot);
+    core.streams().writable(slot);
+    core.pump();
+    init_hears(core);
   }
   return 0;
 }

@@ -173,6 +173,7 @@ long reset_signals() {
 
 void run_tenant(const TenantPlan& plan) {
   require(plan, Step::Session, set_session(plan));
+  if (plan.attendant != nullptr) require(plan, Step::Session, leave_attendant(*plan.attendant));
   require(plan, Step::Stdio, set_stdio(plan));
   require(plan, Step::Rlimit, limit_child(*plan.config));
   require(plan, Step::Ids, cut_bounding_set(plan));

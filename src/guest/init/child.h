@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "guest/init/attendant.h"
 #include "guest/init/config.h"
 
 namespace caisson::init {
@@ -25,8 +26,9 @@ struct TenantPlan {  // no owners in here: the parent owns, the child only looks
   uint32_t uid;
   uint32_t gid;
   int stdio[3];
-  bool terminal;  // stdio are one terminal, which becomes the controlling one
-  int report;     // -1: nobody waits for the exec
+  bool terminal;         // stdio are one terminal, which becomes the controlling one
+  Attendant* attendant;  // to be left in the session; none where the terminal needs none
+  int report;            // -1: nobody waits for the exec
   ChildFailure* failure;
 };
 

@@ -43,6 +43,7 @@ struct Input {
   bool armed = false;
   bool closing = false;   // no more bytes follow: close behind the last one
   bool terminal = false;  // closing means typing the end-of-file character
+  bool keys = false;      // init makes signals of its keys, because the kernel does not
   uint8_t* held = nullptr;
   uint32_t begin = 0;
   uint32_t size = 0;
@@ -81,6 +82,8 @@ struct Process {
   uint64_t oom_kills = 0;  // of the sandbox, at its start
   Output out[2];
   Input in;
+  int attendant = -1;  // which one; -1: none
+  int words = -1;      // to it
   wire::ExitedBody exited{};
   char name[Connection::kNameMax];
 };
@@ -130,6 +133,10 @@ class ProcessTable {
   bool open_channels(const wire::StartBody& body, Channels& channels);
   void adopt(Process& process, const wire::StartView& view, Channels& channels);
   StartFailure launch(Process& process, const wire::StartView& view, Channels& channels);
+  void signal_terminal(Process& process, int number);
+  wire::Bytes take_keys(Process& process, wire::Bytes bytes);
+  Attendant* call_attendant(Process& process, int terminal);
+  void dismiss_attendant(Process& process);
   void* free_cradle();
   void leave_cradle(int pid);
   [[nodiscard]] int fork_tenant(const TenantPlan& plan, int group);
@@ -160,6 +167,7 @@ class ProcessTable {
   GroupPool& groups_;
   ChildFailure* failures_ = nullptr;  // one per slot, shared with children until their exec
   uint8_t* cradles_ = nullptr;        // of children that borrow our memory
+  Attendant* attendants_ = nullptr;   // likewise
   uint32_t used_ = 0;                 // slots beyond were never used
   uint32_t next_ = 0;                 // whose turn it is to send
   uint64_t ring_sum_ = 0;

@@ -77,12 +77,13 @@ bool ProcessTable::holds(const Process& process) {
 }
 
 bool ProcessTable::on_reaped(int pid, int status, const rusage& usage) {
+  leave_cradle(pid);
   Process* process = nullptr;
   for (uint32_t i = 0; i < used_ && process == nullptr; ++i) {
     if (processes_[i].life == Life::Running && processes_[i].pid == pid) process = &processes_[i];
   }
   if (process == nullptr) return false;
-  leave_cradle(pid);
+  dismiss_attendant(*process);
   const ChildFailure failure = failures_[index_of(*process)];
   if (failure.step != 0) {
     link_.failed(Kind::Start, process->id, failure.sys_errno,

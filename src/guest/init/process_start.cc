@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ struct ProcessTable::Channels {
   int input = -1;
   int output[2] = {-1, -1};
   int report[2] = {-1, -1};
+  int words[2] = {-1, -1};  // to an attendant
+  bool keys = false;        // of a terminal that makes no signals of them
 
   // The same number may stand for several streams: a terminal, or a merged stderr.
   void close_child() {
@@ -34,12 +37,14 @@ struct ProcessTable::Channels {
       if (child[i] > 2 && !again) close(child[i]);
     }
     close_fd(report[1]);
+    close_fd(words[1]);
   }
   void close_parent() {
     close_fd(input);
     close_fd(output[0]);
     close_fd(output[1]);
     close_fd(report[0]);
+    close_fd(words[0]);
   }
 };
 
@@ -147,7 +152,8 @@ int open_slave_by_number(int master) {
 
 // A new terminal: its other end comes from the master itself, never from a path the guest could
 // have changed.
-bool open_terminal(const wire::StartBody& body, bool change_owner, int& master, int& slave) {
+bool open_terminal(const wire::StartBody& body, bool change_owner, int& master, int& slave,
+                   bool& keys) {
   master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (master < 0) return false;
   struct stat info{};
@@ -159,7 +165,8 @@ bool open_terminal(const wire::StartBody& body, bool change_owner, int& master, 
   int unlocked = 0;
   if (ioctl(master, TIOCSPTLCK, &unlocked) != 0) return false;
   slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-  if (slave < 0 && errno == ENOTTY) slave = open_slave_by_number(master);
+  keys = slave < 0 && errno == ENOTTY;
+  if (keys) slave = open_slave_by_number(master);
   if (slave < 0) return false;
   winsize size{};
   size.ws_row = body.rows;
@@ -179,7 +186,8 @@ bool ProcessTable::open() {
   // one for the kernel that counts it.
   if (!config_.carried || config_.oom_score >= 0) return true;
   cradles_ = map_unshared(kBirthsMax * sizeof(Cradle));
-  return cradles_ != nullptr;
+  attendants_ = reinterpret_cast<Attendant*>(map_unshared(kAttendantsMax * sizeof(Attendant)));
+  return cradles_ != nullptr && attendants_ != nullptr;
 }
 
 // A place for a child that borrows our memory, or null when it must be forked.
@@ -196,6 +204,10 @@ void ProcessTable::leave_cradle(int pid) {
   auto* all = reinterpret_cast<Cradle*>(cradles_);
   for (size_t i = 0; all != nullptr && i < kBirthsMax; ++i) {
     if (all[i].birth.pid == pid) all[i].birth.busy = all[i].birth.pid = 0;
+  }
+  // Nor is a number that may be somebody else's by now kept.
+  for (size_t i = 0; attendants_ != nullptr && i < kAttendantsMax; ++i) {
+    if (attendants_[i].pid == pid) attendants_[i].pid = 0;
   }
 }
 
@@ -214,12 +226,17 @@ Process* ProcessTable::allot() {
 bool ProcessTable::open_channels(const wire::StartBody& body, Channels& channels) {
   if ((body.flags & wire::kStartPty) != 0) {
     int slave = -1;
-    const bool opened =
-        open_terminal(body, !config_.has(wire::kConfigSingleId), channels.output[0], slave);
+    const bool opened = open_terminal(body, !config_.has(wire::kConfigSingleId), channels.output[0],
+                                      slave, channels.keys);
     if (slave >= 0) channels.child[0] = channels.child[1] = channels.child[2] = slave;
     if (!opened) return false;
     channels.input = fcntl(channels.output[0], F_DUPFD_CLOEXEC, kFdFirstFree);
     if (channels.input < 0) return false;
+    if (channels.keys &&
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channels.words) != 0)
+      return false;
+    // The attendant's end waits for words.
+    if (channels.keys && fcntl(channels.words[1], F_SETFL, 0) != 0) return false;
   } else {
     if ((body.flags & wire::kStartStdin) != 0) {
       if (!open_pipe(channels.input, channels.child[0], true)) return false;
@@ -280,6 +297,8 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
   process.oom_kills = oom_kills();
   process.start_us = now_us();
   if (cradle != nullptr) {
+    if (channels.keys) plan.attendant = call_attendant(process, channels.child[0]);
+    if (plan.attendant != nullptr) plan.attendant->words = channels.words[1];
     cradle->birth.plan = plan;
     process.pid = static_cast<int>(give_birth(cradle->birth));
   } else {
@@ -287,6 +306,7 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
   }
   if (process.pid > 0) return {};
   if (process.group != GroupPool::kNone) groups_.release(process.group);
+  dismiss_attendant(process);
   return {-process.pid, Step::Fork};
 }
 
@@ -314,6 +334,8 @@ void ProcessTable::adopt(Process& process, const wire::StartView& view, Channels
     arm_output(process, which);
   }
   process.in.fd = channels.input;
+  process.in.keys = channels.keys;
+  process.words = channels.words[0];
   process.in.terminal = (body.flags & wire::kStartPty) != 0;
   process.in.window = channels.input >= 0 ? wire::kInputWindow : 0;
   if (process.report >= 0) poller_.add(process.report, EPOLLIN, Source::Report, index);

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "guest/init/process.h"
@@ -47,6 +49,10 @@ void ProcessTable::signal(Process& process, const wire::SignalBody& body) {
     case SignalTarget::Foreground: {
       int foreground = process.pid;
       const bool terminal = (process.flags & wire::kStartPty) != 0 && process.out[0].fd >= 0;
+      if (process.in.keys && running) {
+        signal_terminal(process, number);
+        break;
+      }
       if (terminal && ioctl(process.out[0].fd, TIOCGPGRP, &foreground) != 0)
         foreground = process.pid;
       if (foreground <= 1) foreground = process.pid;
@@ -79,6 +85,7 @@ void ProcessTable::resize(Process& process, const wire::ResizeBody& body) {
   if (ioctl(process.out[0].fd, TIOCSWINSZ, &size) != 0) {
     return link_.failed(Kind::Resize, process.id, errno, Step::Io);
   }
+  if (process.in.keys) signal_terminal(process, SIGWINCH);
   link_.done(Kind::Resize, process.id);
 }
 
@@ -137,7 +144,69 @@ void ProcessTable::list(uint32_t id) {
   link_.done(Kind::List, id, wire::DoneBody{0, count});
 }
 
+// To whoever is in the foreground of a terminal that tells only its own session who that is.
+void ProcessTable::signal_terminal(Process& process, int number) {
+  const auto word = static_cast<uint8_t>(number);
+  if (process.attendant >= 0 && write(process.words, &word, 1) == 1) return;
+  if (process.life == Life::Running) (void)kill(-process.pid, number);
+}
+
+// Makes signals of the keys that stand for them, and gives what the terminal shall have. All else
+// that the kernel's line discipline would do with such a key (echo, flush) is left out.
+wire::Bytes ProcessTable::take_keys(Process& process, wire::Bytes bytes) {
+  static uint8_t kept[wire::kPayloadMax];
+  termios settings{};
+  if (tcgetattr(process.in.fd, &settings) != 0 || (settings.c_lflag & ISIG) == 0) return bytes;
+  if (bytes.size > sizeof(kept)) return bytes;
+  size_t size = 0;
+  for (size_t i = 0; i < bytes.size; ++i) {
+    const uint8_t byte = bytes.data[i];
+    int number = 0;
+    if (byte == settings.c_cc[VINTR]) number = SIGINT;
+    if (byte == settings.c_cc[VQUIT]) number = SIGQUIT;
+    if (byte == settings.c_cc[VSUSP]) number = SIGTSTP;
+    if (byte == 0 || number == 0) {
+      kept[size++] = byte;
+    } else {
+      signal_terminal(process, number);
+    }
+  }
+  return {kept, size};
+}
+
+Attendant* ProcessTable::call_attendant(Process& process, int terminal) {
+  for (size_t i = 0; attendants_ != nullptr && i < kAttendantsMax; ++i) {
+    if (attendants_[i].used != 0) continue;
+    attendants_[i].used = 1;
+    attendants_[i].pid = 0;
+    attendants_[i].terminal = terminal;
+    process.attendant = static_cast<int>(i);
+    return &attendants_[i];
+  }
+  return nullptr;  // then the keys go to the session's first group
+}
+
+// The session's first process is gone. It is ours and nobody else's to stop, so it dies at once.
+void ProcessTable::dismiss_attendant(Process& process) {
+  close_fd(process.words);
+  if (process.attendant < 0) return;
+  Attendant& attendant = attendants_[process.attendant];
+  process.attendant = -1;
+  const int pid = __atomic_load_n(&attendant.pid, __ATOMIC_ACQUIRE);
+  if (pid > 0 && kill(pid, SIGKILL) == 0) (void)waitpid(pid, nullptr, __WALL);
+  attendant.used = 0;
+}
+
 bool ProcessTable::input(Process& process, wire::Bytes bytes) {
+  if (process.in.keys) {
+    // What became a signal was taken, too.
+    const wire::Bytes kept = take_keys(process, bytes);
+    const auto keys = static_cast<uint32_t>(bytes.size - kept.size);
+    if (bytes.size > process.in.window) return false;
+    process.in.window -= keys;
+    process.in.consumed += keys;
+    bytes = kept;
+  }
   return input_take(process.in, poller_, Source::Input, index_of(process), bytes) == Take::Ok;
 }
 
