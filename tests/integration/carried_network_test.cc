@@ -235,6 +235,30 @@ TEST_F(CarriedNetwork, NothingElseIsReached) {
             "reset\n");
 }
 
+// What rules name later is answered later.
+TEST_F(CarriedNetwork, PortsMayBeAdded) {
+  begin();
+  const std::string talk = std::string(kTalk) +
+                           "try: print(talk('198.18.3.4', 9999))\n"
+                           "except OSError as e: print(e.strerror)\n";
+  EXPECT_EQ(python(talk), "Connection refused\n");
+  struct {
+    wire::ControlHeader header{wire::kVersion, static_cast<std::uint32_t>(ControlKind::Rules)};
+    wire::InitConfig config{};
+    std::uint16_t port = 9999;
+  } message;
+  message.config.flags = wire::kConfigCarryNetwork;
+  message.config.port_count = 1;
+  const auto bytes =
+      std::as_bytes(std::span(&message, 1))
+          .first(sizeof(message.header) + sizeof(message.config) + sizeof(message.port));
+  ASSERT_TRUE(sys::send_message(sandbox_->control(), bytes, {}));
+  // It goes round by another stream than ours: what is asked behind it on ours comes later.
+  std::string got;
+  for (int round = 0; round < 100 && !got.starts_with("::ffff"); ++round) got = python(talk);
+  EXPECT_EQ(got, "::ffff:198.18.3.4 9999\nhelloend\n");
+}
+
 TEST_F(CarriedNetwork, WithoutAGateConnectionsAreReset) {
   begin(false);
   EXPECT_EQ(python("s = socket.create_connection(('127.0.0.1', 3128))\n"

@@ -71,6 +71,8 @@ TEST(CarrierLaunch, PlaysInitForOneThatIsElsewhere) {
 
     EXPECT_EQ(status_line(carrier, "Seccomp"), "2");
     EXPECT_EQ(status_line(carrier, "NoNewPrivs"), "1");
+    for (const char* set : {"CapEff", "CapPrm", "CapInh", "CapAmb"})
+      EXPECT_EQ(status_line(carrier, set), "0000000000000000") << set;
     // 0…2 the null device, its three sockets, and the epoll set.
     EXPECT_LE(descriptors(carrier), 8U);
   }

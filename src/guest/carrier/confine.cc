@@ -2,6 +2,7 @@
 // what is not on it kills: there is no program here that would have to cope with a refusal.
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -83,6 +84,14 @@ constexpr Program list_calls() {
 
 constexpr Program kProgram = list_calls();
 
+// init's, which this program is started with in its place: it starts nobody, so it needs none.
+long give_up_capabilities() {
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -errno;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  return syscall(SYS_capset, &header, none) != 0 ? -errno : 0;
+}
+
 // A second wall behind the filter, which lets nothing be opened: no file at all. Kernels without
 // Landlock have the first one alone.
 long renounce_files() {
@@ -100,6 +109,8 @@ long renounce_files() {
 
 long confine() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
+  const long given_up = give_up_capabilities();
+  if (given_up < 0) return given_up;
   const long renounced = renounce_files();
   if (renounced < 0) return renounced;
   const sock_fprog program{sizeof(kProgram.code) / sizeof(kProgram.code[0]),

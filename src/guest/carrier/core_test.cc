@@ -216,6 +216,42 @@ TEST_F(CoreTest, AnInitThatCannotBeginIsTold) {
   EXPECT_EQ(told.sys_errno, 13);
 }
 
+TEST_F(CoreTest, TheLauncherConnectsToAPortInside) {
+  (void)init_hears();
+  wire::ControlConnect wanted{
+      {wire::kVersion, static_cast<std::uint32_t>(ControlKind::Connect)}, 8000, 4, 0};
+  const auto connect = [&] {
+    return core_.connect({reinterpret_cast<const std::uint8_t*>(&wanted), sizeof(wanted)});
+  };
+  EXPECT_EQ(connect(), wire::kCarriedMax);
+  core_.pump();
+  const wire::OpenBody open{{{127, 0, 0, 1}, 8000, static_cast<std::uint16_t>(wire::Family::V4)},
+                            wire::kCarriedWindow};
+  EXPECT_EQ(init_hears(), frame(Kind::Open, wire::kCarriedId | wire::kCarriedHostId, raw(open)));
+  wanted.family = 5;
+  EXPECT_EQ(connect(), carried::Streams::kNone);
+  wanted.family = 6;
+  wanted.port = 0;
+  EXPECT_EQ(connect(), carried::Streams::kNone);
+  wanted.port = 1;
+  for (std::uint32_t i = 1; i < wire::kCarriedHostMax; ++i)
+    EXPECT_NE(connect(), carried::Streams::kNone);
+  EXPECT_EQ(connect(), carried::Streams::kNone) << "as many as there may be";
+}
+
+TEST_F(CoreTest, WhileItIsHeldNoConnectionSpeaks) {
+  (void)init_hears();
+  const wire::ControlConnect wanted{
+      {wire::kVersion, static_cast<std::uint32_t>(ControlKind::Connect)}, 8000, 4, 0};
+  (void)core_.connect({reinterpret_cast<const std::uint8_t*>(&wanted), sizeof(wanted)});
+  EXPECT_TRUE(control(word(ControlKind::Hold)));
+  core_.pump();
+  EXPECT_EQ(init_hears(), frame(Kind::Hold));
+  EXPECT_TRUE(control(word(ControlKind::Release)));
+  core_.pump();
+  EXPECT_TRUE(init_hears().starts_with(frame(Kind::Release)));
+}
+
 // Neither direction holds more than its buffers, and both go on when there is room.
 TEST_F(CoreTest, BothDirectionsWaitForRoom) {
   serve();
