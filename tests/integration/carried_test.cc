@@ -1,6 +1,7 @@
 // init behind a carrier, as under another kernel: one stream for life, whatever becomes of servers;
 // what the launcher says travels on it; and a hostile init meets the carrier's end.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <random>
 
@@ -293,6 +294,62 @@ TEST(Carried, AnInitThatCannotBeginSaysWhy) {
   EXPECT_EQ(failed.header.kind, static_cast<std::uint32_t>(ControlKind::Failed));
   EXPECT_EQ(failed.step, static_cast<std::uint32_t>(wire::Step::Landlock));
   EXPECT_NE(sandbox.wait_for_carrier(), 0);
+}
+
+// A port, as a virtual machine has one: that a read gives nothing means that nobody is there now.
+TEST(Carried, APortWhereNobodyIsIsWaitedAt) {
+  const std::string folder = testing::TempDir() + "caisson-port-" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const std::string in = folder + "/in";
+  const std::string out = folder + "/out";
+  ASSERT_EQ(::mkfifo(in.c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(out.c_str(), 0600), 0);
+  const UniqueFd reads(::open(in.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const UniqueFd heard(::open(out.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const UniqueFd writes(::open(out.c_str(), O_WRONLY | O_CLOEXEC));
+  InitSandbox sandbox({.carried = true, .carried_end = reads.get(), .port_output = writes.get()});
+  const auto frame = [](Kind kind, const std::string& payload) {
+    return raw(wire::FrameHeader{static_cast<std::uint32_t>(payload.size()),
+                                 static_cast<std::uint16_t>(kind), 0, 0}) +
+           payload;
+  };
+  // The next frame of init's: its kind and payload.
+  const auto next = [&]() -> std::pair<Kind, std::string> {
+    const auto take = [&](std::size_t size) {
+      std::string bytes;
+      while (bytes.size() < size) {
+        pollfd fd{heard.get(), POLLIN, 0};
+        if (::poll(&fd, 1, 10000) != 1) break;
+        char byte = 0;
+        if (::read(heard.get(), &byte, 1) == 1) bytes += byte;
+      }
+      return bytes;
+    };
+    const std::string head = take(sizeof(wire::FrameHeader));
+    wire::FrameHeader header{};
+    if (head.size() != sizeof(header)) return {};
+    std::memcpy(&header, head.data(), sizeof(header));
+    return {static_cast<Kind>(header.kind), take(header.size)};
+  };
+  for (int visit = 0; visit < 3; ++visit) {
+    // Nobody is there; somebody comes, and goes again.
+    const UniqueFd visitor(::open(in.c_str(), O_WRONLY | O_CLOEXEC));
+    std::string said;
+    if (visit == 0) {
+      said = frame(Kind::Configure, raw(word(ControlKind::Config)) + raw(wire::InitConfig{}));
+    }
+    const std::string token(sizeof(wire::ResetBody), static_cast<char>('a' + visit));
+    said += frame(Kind::Reset, token);
+    ASSERT_EQ(::write(visitor.get(), said.data(), said.size()), static_cast<ssize_t>(said.size()));
+    if (visit == 0) EXPECT_EQ(next().first, Kind::Done);
+    EXPECT_EQ(next(), std::pair(Kind::Resumed, token));
+    EXPECT_EQ(next().first, Kind::Hello);
+    const std::string ping = frame(Kind::Ping, "here");
+    ASSERT_EQ(::write(visitor.get(), ping.data(), ping.size()), static_cast<ssize_t>(ping.size()));
+    EXPECT_EQ(next(), std::pair(Kind::Pong, std::string("here")));
+  }
+  sandbox.close_control();
+  std::filesystem::remove_all(folder);
 }
 
 // The carrier with an init that a test plays.

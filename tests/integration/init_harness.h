@@ -49,6 +49,7 @@ struct InitOptions {
   bool landlock_base = false;  // asks for what needs Landlock, without it: init cannot begin
   bool plays_init = false;     // carried: take_init_end() instead of an init
   int carried_end = -1;        // an init on this stream, whose carrier is somebody else's
+  int port_output = -1;        // a port: carried_end is what it reads, this what it writes to
   bool filter = false;         // one that allows everything: installing it is what is tested
   bool single_id = false;
   bool raise_oom_score = false;
@@ -368,7 +369,8 @@ class InitSandbox {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     // First out of the way, then to the numbers that init expects.
     const bool alone = options_.carried;
-    const int wanted[] = {alone ? carried : control, alone ? -1 : stream, group, oom};
+    const int wanted[] = {alone ? carried : control, alone ? options_.port_output : stream, group,
+                          oom};
     int moved[4] = {-1, -1, -1, -1};
     for (int i = 0; i < 4; ++i) {
       if (wanted[i] >= 0) moved[i] = ::fcntl(wanted[i], F_DUPFD, 50);
@@ -377,14 +379,17 @@ class InitSandbox {
     for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
     ::syscall(SYS_close_range, 3, 49, 0);
     for (int i = 0; i < 4; ++i) {
-      if (moved[i] >= 0 && !(alone && i == 0)) ::dup2(moved[i], wire::kFdControl + i);
+      if (moved[i] >= 0 && !(alone && i < 2)) ::dup2(moved[i], wire::kFdControl + i);
     }
-    for (int fd = 0; alone && fd < 2; ++fd) ::dup2(moved[0], fd);
+    const bool port = moved[1] >= 0;
+    if (alone) ::dup2(moved[0], 0);
+    if (alone) ::dup2(moved[port ? 1 : 0], 1);
     ::syscall(SYS_close_range, 7, high - 1, 0);
     ::syscall(SYS_close_range, high + 1, ~0U, 0);
     char name[] = "caisson-init";
     char word[] = "carried";
-    char* argv[] = {name, alone ? word : nullptr, nullptr};
+    char how[] = "port";
+    char* argv[] = {name, alone ? word : nullptr, alone && port ? how : nullptr, nullptr};
     char* envp[] = {nullptr};
     ::syscall(SYS_execveat, high, "", argv, envp, AT_EMPTY_PATH);
     ::_exit(98);
