@@ -10,6 +10,7 @@
 
 #include "base/id.h"
 #include "engine/seccomp/filter.h"
+#include "policy/capability.h"
 
 namespace caisson::engine {
 
@@ -118,6 +119,7 @@ struct LaunchRequest {
   std::string
       id;  // SandboxId; empty: the launcher picks one, and may hand out a sandbox that is ready
   std::string hostname = "caisson";  // empty: its id
+  policy::SandboxTier tier = policy::SandboxTier::Native;
   LayerStack stack;
   Storage storage = Storage::Memory;
   bool persistent = false;  // Storage::Disk: its files stay until somebody says destroy
@@ -149,6 +151,19 @@ struct LaunchRequest {
 
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
+
+// Another kernel than the host's runs the tenants: process 1 on the host is a carrier.
+[[nodiscard]] constexpr bool is_carried(const LaunchRequest& request) noexcept {
+  return request.tier != policy::SandboxTier::Native || request.program == Program::Carrier;
+}
+
+// What of a sandbox's limits its groups on the host hold. The tasks of another kernel are not those
+// of its tenants, whom init counts (RLIMIT_NPROC there); the host's count is a backstop far above.
+inline constexpr std::uint32_t kCarriedTasksMax = 16'384;
+[[nodiscard]] constexpr Limits host_limits(policy::SandboxTier tier, Limits limits) noexcept {
+  if (tier != policy::SandboxTier::Native) limits.processes = kCarriedTasksMax;
+  return limits;
+}
 
 // The name of a layer or volume: lower-case letters, digits, '-', '_' and '.', not at the front.
 [[nodiscard]] Result<void> check_store_name(std::string_view name, std::string_view field);

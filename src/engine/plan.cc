@@ -71,7 +71,9 @@ class Planner {
         "filter " + seccomp::fingerprint(seccomp::compile(plan_.request.profile)) +
             (seccomp::has(plan_.request.profile, seccomp::Profile::NoSpawn) ? ", no new processes"
                                                                             : ""));
-    say("landlock", fmt::format("ABI {}", host_.landlock_abi));
+    say("landlock", spec_.tier == policy::SandboxTier::Native
+                        ? fmt::format("ABI {}", host_.landlock_abi)
+                        : "none: that kernel has none; what the tenants may call, it judges");
     describe_files();
     return std::move(plan_);
   }
@@ -82,13 +84,28 @@ class Planner {
   }
 
   Result<void> check_tier() {
-    if (spec_.tier == policy::SandboxTier::Gvisor || spec_.tier == policy::SandboxTier::Microvm) {
+    plan_.request.tier = spec_.tier;
+    const std::string_view name = policy::to_string(spec_.tier);
+    if (spec_.tier == policy::SandboxTier::Native) {
+      say("tier", "native");
+      return {};
+    }
+    if (spec_.tier != policy::SandboxTier::Gvisor) {
       return failure(
           Errc::Unsupported,
           fmt::format("sandbox_tier (--tier): '{}' is not available in this version; use 'seccomp'",
-                      policy::to_string(spec_.tier)));
+                      name));
     }
-    say("tier", "native");
+    if (host_.runsc.empty()) {
+      return failure(Errc::Unsupported,
+                     "sandbox_tier (--tier): 'gvisor' needs runsc, which is not installed here; "
+                     "install the package runsc");
+    }
+    if (!host_.privileged) {
+      return failure(Errc::Unsupported,
+                     "sandbox_tier (--tier): 'gvisor' needs a launcher that was started by root");
+    }
+    say("tier", fmt::format("gvisor: a kernel of its own, by {}", host_.runsc));
     return {};
   }
 
@@ -160,6 +177,11 @@ class Planner {
     const std::uint32_t limit = plan_.request.limits.processes;
     if (limit == 0) return;
     const std::string by = controller("pids");
+    if (spec_.tier != policy::SandboxTier::Native) {
+      say("processes",
+          fmt::format("{}: RLIMIT_NPROC of each user in the sandbox's own kernel", limit));
+      return;
+    }
     say("processes",
         fmt::format("{}: {}", limit, by.empty() ? "RLIMIT_NPROC of the user namespace" : by));
   }
@@ -317,7 +339,9 @@ Result<Plan> plan(const SandboxSpec& spec, const HostFeatures& host) {
 std::string to_text(const Plan& plan) {
   std::string out;
   for (const auto& [what, how] : plan.mechanisms) out += fmt::format("{:<12} {}\n", what, how);
-  for (const native::Rule& rule : native::landlock_rules(plan.request)) {
+  const bool native = plan.request.tier == policy::SandboxTier::Native;
+  const auto rules = native ? native::landlock_rules(plan.request) : std::vector<native::Rule>{};
+  for (const native::Rule& rule : rules) {
     const char* access = rule.access == wire::Access::Read    ? "read"
                          : rule.access == wire::Access::Write ? "write"
                                                               : "device";

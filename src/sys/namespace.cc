@@ -186,6 +186,19 @@ NetworkNamespaceVisit::~NetworkNamespaceVisit() {
   if (own_) CAISSON_ASSERT(::setns(own_.get(), CLONE_NEWNET) == 0);
 }
 
+Result<PidNamespaceVisit> PidNamespaceVisit::begin(int pidfd) {
+  UniqueFd own = TRY(open_at(AT_FDCWD, "/proc/thread-self/ns/pid", O_RDONLY));
+  if (::setns(pidfd, CLONE_NEWPID) == 0) return PidNamespaceVisit(std::move(own));
+  const int reason = errno;
+  if (reason == ESRCH) return failure(Errc::Gone, "the sandbox has ended");
+  return sys_failure("enter the sandbox's pid namespace", reason);
+}
+
+PidNamespaceVisit::~PidNamespaceVisit() {
+  // Staying would put the next sandbox's helpers into this one: better no process than that.
+  if (own_) CAISSON_ASSERT(::setns(own_.get(), CLONE_NEWPID) == 0);
+}
+
 Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups) {
   const std::string folder = "/proc/" + std::to_string(pid) + "/";
   TRY(write_once(AT_FDCWD, folder + "uid_map", map_text(users)));

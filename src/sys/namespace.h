@@ -117,6 +117,21 @@ class NetworkNamespaceVisit {
   UniqueFd own_;
 };
 
+// While it lives the children of the calling thread are born into another pid namespace.
+class PidNamespaceVisit {
+ public:
+  [[nodiscard]] static Result<PidNamespaceVisit> begin(int pidfd);
+  PidNamespaceVisit(PidNamespaceVisit&&) noexcept = default;
+  PidNamespaceVisit& operator=(PidNamespaceVisit&&) = delete;
+  PidNamespaceVisit(const PidNamespaceVisit&) = delete;
+  PidNamespaceVisit& operator=(const PidNamespaceVisit&) = delete;
+  ~PidNamespaceVisit();
+
+ private:
+  explicit PidNamespaceVisit(UniqueFd own) noexcept : own_(std::move(own)) {}
+  UniqueFd own_;
+};
+
 // Writes a user namespace's maps for a process, "uid_map" and "gid_map".
 [[nodiscard]] Result<void> write_id_maps(pid_t pid, const IdMap& users, const IdMap& groups);
 

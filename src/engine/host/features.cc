@@ -15,6 +15,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/gvisor/runsc.h"
 #include "engine/host/parse.h"
 #include "sys/file.h"
 #include "sys/raw.h"
@@ -179,6 +180,7 @@ HostFeatures probe_host() {
   probe_walls(host);
   probe_cgroups(host);
   if (!host.privileged) host.sub_ids = find_sub_ids(::getuid());
+  host.runsc = gvisor::find_runsc();
   return host;
 }
 
@@ -204,6 +206,7 @@ std::string to_string(const HostFeatures& host) {
     text += fmt::format("sub_ids uid {}+{} gid {}+{}\n", host.sub_ids->uid.start,
                         host.sub_ids->uid.count, host.sub_ids->gid.start, host.sub_ids->gid.count);
   }
+  text += fmt::format("runsc {}\n", host.runsc);
   return text;
 }
 

@@ -72,6 +72,8 @@ struct HostFeatures {
   // when privileged.
   std::optional<SubIds> sub_ids;
 
+  std::string runsc;  // the program of the gVisor tier, empty when it is not there
+
   friend bool operator==(const HostFeatures&, const HostFeatures&) = default;
 
   [[nodiscard]] bool has_capability(int cap) const noexcept {

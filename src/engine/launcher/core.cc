@@ -1,7 +1,10 @@
 #include "engine/launcher/core.h"
 
+#include <poll.h>
+
 #include <algorithm>
 
+#include "engine/gvisor/gvisor.h"
 #include "engine/seccomp/filter.h"
 #include "sys/namespace.h"
 
@@ -10,12 +13,16 @@ namespace {
 
 constexpr seconds kFreezeWait{2};
 constexpr std::size_t kBlanksMax = 2;
+constexpr seconds kEndingWait{1};
 constexpr microseconds kCpuCheckMin{500};  // the clock of CPU time is not finer
 
 }  // namespace
 
 Result<LauncherCore> LauncherCore::open(native::TierOptions options) {
-  return LauncherCore(TRY(native::NativeTier::open(std::move(options))));
+  const std::string state_dir = options.state_dir;
+  auto tier = TRY(native::NativeTier::open(std::move(options)));
+  tier->add(policy::SandboxTier::Gvisor, std::make_unique<gvisor::GvisorTier>(state_dir));
+  return LauncherCore(std::move(tier));
 }
 
 Result<LauncherCore::Live*> LauncherCore::find(const std::string& id) {
@@ -25,7 +32,7 @@ Result<LauncherCore::Live*> LauncherCore::find(const std::string& id) {
   return &at->second;
 }
 
-Record LauncherCore::record_of(const LaunchRequest& request) const {
+Record LauncherCore::record_of(const LaunchRequest& request) {
   const native::GroupRoots& roots = tier_->group_roots();
   Record record;
   record.kernel = host().kernel_release;
@@ -36,6 +43,13 @@ Record LauncherCore::record_of(const LaunchRequest& request) const {
                   : roots.has(native::Controller::Memory)   ? "v2 membership, v1 limits"
                                                             : "v2 membership, no limits";
   if (request.gate) record.network = "lo, and the gate on it";
+  if (request.tier != policy::SandboxTier::Native) {
+    record.tier = policy::to_string(request.tier);
+    record.landlock_abi = 0;
+    const auto tier = tier_->carried(request.tier);
+    const auto facts = tier ? (*tier)->facts() : Result<TierFacts>(TierFacts{});
+    if (facts) record.kernel = facts->kernel + " on Linux " + host().kernel_release;
+  }
   const bool disk = request.storage == Storage::Disk;
   if (disk) record.quota = "btrfs: bytes, and files as far as they take some";
   record.snapshots = !host().privileged ? "none" : disk ? "stacked or cow" : "copied";
@@ -97,7 +111,8 @@ bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
   LaunchRequest same = request;
   same.id = blank.id;
   same.limits.memory_bytes = blank.limits.memory_bytes;
-  same.limits.processes = blank.limits.processes;
+  // Another kernel's init has been told how many it may start.
+  if (!is_carried(blank)) same.limits.processes = blank.limits.processes;
   same.limits.cpu_millis = blank.limits.cpu_millis;
   same.limits.cpu_time_us = blank.limits.cpu_time_us;
   same.limits.life_us = blank.limits.life_us;
@@ -108,6 +123,7 @@ bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
 bool can_become(const LaunchRequest& blank, const LaunchRequest& request) {
   const std::vector<std::string>& own = blank.stack.layers;
   const std::vector<std::string>& wanted = request.stack.layers;
+  if (is_carried(blank)) return false;
   if (request.stack.host != blank.stack.host || wanted.size() < own.size() ||
       !std::equal(own.rbegin(), own.rend(), wanted.rbegin()))
     return false;
@@ -169,7 +185,8 @@ Result<native::Launched> LauncherCore::take_blank(const LaunchRequest& request) 
 Result<void> LauncherCore::become(Blank& blank, const LaunchRequest& request) {
   native::Sandbox& sandbox = blank.launched.sandbox;
   if (!same_groups(blank.request.limits, request.limits))
-    TRY(sandbox.groups().change_limits(request.limits, Clock::now() + kFreezeWait));
+    TRY(sandbox.groups().change_limits(host_limits(request.tier, request.limits),
+                                       Clock::now() + kFreezeWait));
   if (blank.request.stack != request.stack)
     TRY(tier_->restack(sandbox, blank.request, request.stack));
   const std::string id = sandbox.id().str();
@@ -243,11 +260,21 @@ void LauncherCore::check_time(Live& live) {
 }
 
 void LauncherCore::reap(Live& live) {
+  // Its sockets are closed before the rest of it is gone: with another kernel's processes that is
+  // not the same moment.
+  if (is_carried(live.request) && live.sandbox.ending())
+    (void)sys::wait_ready(live.sandbox.pidfd(), POLLIN, Clock::now() + kEndingWait);
   const auto status = live.sandbox.try_reap();
   if (!status || !*status || live.end != EndReason::Running) return;
   if (const auto why = live.sandbox.init_failure()) live.detail = why->message;
   const auto usage = live.sandbox.groups().usage();
-  const bool out_of_memory = usage && usage->oom_kills > 0 && (*status)->signal != 0;
+  // A carrier ends in order when the kernel that it carried for was killed.
+  const bool carried = is_carried(live.request);
+  const bool out_of_memory = usage && usage->oom_kills > 0 && (carried || (*status)->signal != 0);
+  if (carried && live.sandbox.trace() >= 0 && live.detail.empty() && !out_of_memory) {
+    if (const auto tier = tier_->carried(live.request.tier))
+      live.detail = (*tier)->failure(live.sandbox.trace());
+  }
   live.end = out_of_memory            ? EndReason::OutOfMemory
              : (*status)->signal == 0 ? EndReason::Exited
                                       : EndReason::InitDied;
@@ -352,8 +379,13 @@ Result<void> LauncherCore::set_limits(const std::string& id, const Limits& limit
     return failure(Errc::Unsupported,
                    "disk_bytes, disk_files, open_files: fixed when the sandbox is made");
   }
-  TRY_IN("limits of " + id,
-         live->sandbox.groups().change_limits(limits, Clock::now() + kFreezeWait));
+  const policy::SandboxTier tier = live->request.tier;
+  if (tier != policy::SandboxTier::Native && limits.processes != live->limits.processes) {
+    return failure(Errc::Unsupported, "processes: fixed when a sandbox of tier '" +
+                                          std::string(policy::to_string(tier)) + "' is made");
+  }
+  TRY_IN("limits of " + id, live->sandbox.groups().change_limits(host_limits(tier, limits),
+                                                                 Clock::now() + kFreezeWait));
   live->limits = limits;
   arm(*live);
   return {};

@@ -133,7 +133,7 @@ class LauncherCore {
 
   explicit LauncherCore(std::unique_ptr<native::NativeTier> tier) : tier_(std::move(tier)) {}
   [[nodiscard]] Result<Live*> find(const std::string& id);
-  [[nodiscard]] Record record_of(const LaunchRequest& request) const;
+  [[nodiscard]] Record record_of(const LaunchRequest& request);
   [[nodiscard]] Result<native::Launched> launch_or_take(const LaunchRequest& request,
                                                         std::vector<UniqueFd> folders,
                                                         native::GuestEnd end);

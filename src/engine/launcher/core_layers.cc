@@ -67,6 +67,10 @@ Result<void> LauncherCore::restack(const std::string& id, const LayerStack& stac
   Live* live = TRY(find(id));
   reap(*live);
   if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  if (is_carried(live->request)) {
+    return failure(Errc::Unsupported,
+                   "another root under a living sandbox needs the native tier; start it anew");
+  }
   if (stack.host != live->request.stack.host)
     return failure(Errc::InvalidArgument, "stack: a sandbox keeps what lies below its layers");
   if (live->frozen) return failure(Errc::Busy, "the sandbox is paused; resume it first");

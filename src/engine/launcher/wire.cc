@@ -149,7 +149,7 @@ void write(Writer& writer, const LaunchRequest& request) {
   write_ports(writer, request.gate_ports);
   writer.put(request.gate_proxy);
   write(writer, request.stack);
-  writer.put(request.storage).put(request.program);
+  writer.put(request.tier).put(request.storage).put(request.program);
   writer.put(static_cast<std::uint8_t>(request.resume ? 1 : 0));
   writer.put(static_cast<std::uint8_t>(request.persistent ? 1 : 0));
   writer.put(static_cast<std::uint32_t>(request.store_mounts.size()));
@@ -193,6 +193,8 @@ LaunchRequest read_launch_request(Reader& reader) {
   request.gate_ports = read_ports(reader);
   request.gate_proxy = reader.get<std::uint16_t>();
   request.stack = read_stack(reader);
+  // One that is not known is not made weaker: it is none that a launcher has.
+  request.tier = get_enum(reader, policy::SandboxTier::Microvm, policy::SandboxTier::Microvm);
   request.storage = get_enum(reader, Storage::Disk, Storage::Memory);
   request.program = get_enum(reader, Program::Layer, Program::Init);
   request.resume = reader.get<std::uint8_t>() != 0;

@@ -18,7 +18,7 @@
 
 namespace caisson::engine::launcher_wire {
 
-inline constexpr std::uint32_t kLauncherVersion = 7;
+inline constexpr std::uint32_t kLauncherVersion = 8;
 inline constexpr std::size_t kMessageBytesMax = 64UL * 1024;
 inline constexpr std::size_t kStringBytesMax = 4096;
 inline constexpr std::uint32_t kLivingPerMessageMax = 96;

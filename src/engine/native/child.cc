@@ -29,12 +29,6 @@ namespace raw = sys::raw;
 // Beneath the new root, through no link: a target is what we made, or the launch fails.
 constexpr std::uint64_t kResolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 
-// What init keeps, in its own user namespace: to become the tenant, to signal and reap it, to hand
-// it files. The last three it only passes on, to the root of an image (kConfigRootCapabilities).
-constexpr std::uint64_t kInitCapabilities =
-    (1ULL << CAP_SETUID) | (1ULL << CAP_SETGID) | (1ULL << CAP_KILL) | (1ULL << CAP_CHOWN) |
-    (1ULL << CAP_DAC_OVERRIDE) | (1ULL << CAP_FOWNER) | (1ULL << CAP_FSETID) |
-    (1ULL << CAP_SETFCAP) | (1ULL << CAP_NET_BIND_SERVICE);
 constexpr int kCapabilityMax = 63;
 // Between the numbers that init's descriptors take and those of the launcher's.
 constexpr int kFdBehind = 15;
@@ -126,6 +120,7 @@ void make_read_only(ChildPlan& plan, int proc, const char* name) noexcept {
 void mount_proc(ChildPlan& plan) noexcept {
   const int proc = new_proc(plan);
   attach(plan, proc, "proc", ChildStep::MountProc);
+  if (plan.plain_proc) return;
   for (const char* const* name = plan.read_only; *name != nullptr; ++name)
     make_read_only(plan, proc, *name);
   const Covers covers = open_covers(plan);
@@ -153,6 +148,7 @@ void switch_root(ChildPlan& plan) noexcept {
 void build_root(ChildPlan& plan) noexcept {
   if (plan.mount_namespace >= 0) {
     if (::setns(plan.mount_namespace, CLONE_NEWNS) != 0) fail(plan, ChildStep::EnterMounts);
+    if (plan.copies_mounts && ::unshare(CLONE_NEWNS) != 0) fail(plan, ChildStep::EnterMounts);
   } else if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     fail(plan, ChildStep::PrivateMounts);
   }
@@ -166,7 +162,8 @@ void build_root(ChildPlan& plan) noexcept {
 }
 
 void enter_namespaces(ChildPlan& plan) noexcept {
-  if (::sethostname(plan.hostname, plan.hostname_size) != 0) fail(plan, ChildStep::Hostname);
+  if (plan.hostname != nullptr && ::sethostname(plan.hostname, plan.hostname_size) != 0)
+    fail(plan, ChildStep::Hostname);
   if (plan.cgroup_namespace && ::unshare(CLONE_NEWCGROUP) != 0)
     fail(plan, ChildStep::CgroupNamespace);
   if (::setns(plan.user_namespace, CLONE_NEWUSER) != 0) fail(plan, ChildStep::EnterUserNamespace);
@@ -178,7 +175,7 @@ void enter_namespaces(ChildPlan& plan) noexcept {
 void drop_privileges(ChildPlan& plan) noexcept {
   if (!plan.single_id && raw::drop_groups() != 0) fail(plan, ChildStep::Groups);
   for (int capability = 0; capability <= kCapabilityMax; ++capability) {
-    if (((kInitCapabilities >> capability) & 1U) != 0) continue;
+    if (((plan.capabilities >> capability) & 1U) != 0) continue;
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
       if (errno == EINVAL) break;  // past the last one this kernel knows
       fail(plan, ChildStep::BoundingSet);
@@ -188,10 +185,10 @@ void drop_privileges(ChildPlan& plan) noexcept {
   if (raw::setresgid(plan.init_gid) != 0) fail(plan, ChildStep::Ids, "group");
   if (raw::setresuid(plan.init_uid) != 0) fail(plan, ChildStep::Ids, "user");
   // Inheritable and ambient too: an ordinary exec by an ordinary id would clear the rest.
-  if (raw::capset(kInitCapabilities, kInitCapabilities, kInitCapabilities) != 0)
+  if (raw::capset(plan.capabilities, plan.capabilities, plan.capabilities) != 0)
     fail(plan, ChildStep::Capabilities);
   for (int capability = 0; capability <= kCapabilityMax; ++capability) {
-    if (((kInitCapabilities >> capability) & 1U) == 0) continue;
+    if (((plan.capabilities >> capability) & 1U) == 0) continue;
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0)
       fail(plan, ChildStep::Capabilities);
   }
@@ -211,6 +208,31 @@ void place_descriptor(ChildPlan& plan, int from, int to) noexcept {
   if (::dup2(from, to) != to) fail(plan, ChildStep::Descriptors);
 }
 
+// Of another program, the descriptors it was promised.
+void place_handed(ChildPlan& plan) noexcept {
+  int last = -1;
+  for (std::size_t i = 0; i < plan.descriptor_count; ++i) {
+    place_descriptor(plan, plan.descriptors[i].from, plan.descriptors[i].to);
+    last = plan.descriptors[i].to;
+  }
+  if (raw::close_range(static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
+    fail(plan, ChildStep::Descriptors);
+}
+
+[[noreturn]] void execute(ChildPlan& plan) noexcept {
+  (void)raw::execveat(plan.init, plan.argv, plan.envp);
+  fail(plan, ChildStep::Exec);
+}
+
+// The child of the child shares its memory and its stack, and the child waits until it has executed
+// the program or failed.
+[[noreturn]] void execute_orphaned(ChildPlan& plan) noexcept {
+  const pid_t pid = ::vfork();
+  if (pid < 0) fail(plan, ChildStep::Orphan);
+  if (pid == 0) execute(plan);
+  ::_exit(plan.failed == ChildStep::None ? 0 : 127);
+}
+
 [[noreturn]] void exec_init(ChildPlan& plan) noexcept {
   for (int standard = 0; standard <= 2; ++standard) place_descriptor(plan, plan.null, standard);
   place_descriptor(plan, plan.control, wire::kFdControl);
@@ -221,8 +243,7 @@ void place_descriptor(ChildPlan& plan, int from, int to) noexcept {
   place_descriptor(plan, plan.bare ? -1 : plan.base, wire::kFdBase);
   if (raw::close_range(wire::kFdBase + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0)
     fail(plan, ChildStep::Descriptors);
-  (void)raw::execveat(plan.init, plan.argv, plan.envp);
-  fail(plan, ChildStep::Exec);
+  execute(plan);
 }
 
 }  // namespace
@@ -233,7 +254,10 @@ void child_main(void* argument) noexcept {
   build_root(plan);
   enter_namespaces(plan);
   drop_privileges(plan);
-  exec_init(plan);
+  if (plan.descriptors == nullptr) exec_init(plan);
+  place_handed(plan);
+  if (plan.orphaned) execute_orphaned(plan);
+  execute(plan);
 }
 
 const char* to_string(ChildStep step) noexcept {
@@ -286,6 +310,8 @@ const char* to_string(ChildStep step) noexcept {
       return "start a session";
     case ChildStep::Descriptors:
       return "place init's descriptors";
+    case ChildStep::Orphan:
+      return "start a process of its own";
     case ChildStep::Exec:
       return "start init";
   }

@@ -36,6 +36,7 @@ enum class ChildStep : std::int32_t {
   NoNewPrivileges,
   Session,
   Descriptors,
+  Orphan,
   Exec,
 };
 
@@ -44,6 +45,11 @@ enum class ChildStep : std::int32_t {
 struct ChildMount {
   int mount = -1;                // detached
   const char* target = nullptr;  // below the root, no link in it
+};
+
+struct ChildDescriptor {
+  int from = -1;
+  int to = -1;
 };
 
 struct ChildMask {
@@ -66,6 +72,8 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   int network = -1;
   int ipc = -1;              // -1: the clone's own
   int mount_namespace = -1;  // with one empty folder and nothing of the host; -1: the clone's own
+  // Somebody else of the same sandbox is in that namespace already: go on in a copy of it.
+  bool copies_mounts = false;
 
   // file system
   const char* place = nullptr;  // any folder: the new root is attached on it
@@ -75,18 +83,20 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   const ChildMask* masks = nullptr;
   std::size_t mask_count = 0;
   const char* const* read_only = nullptr;
+  bool plain_proc = false;  // nothing of /proc is covered or read-only
   RootSwitch root_switch = RootSwitch::Pivot;
   const char* kept =
       nullptr;  // Enter: what holds the host's mounts, to be unmounted before; or none
 
   // identity
-  const char* hostname = nullptr;
+  const char* hostname = nullptr;  // none: as it is
   std::size_t hostname_size = 0;
   int user_namespace = -1;
   bool cgroup_namespace = true;
   bool single_id = false;
   std::uint32_t init_uid = 0;
   std::uint32_t init_gid = 0;
+  std::uint64_t capabilities = 0;  // what is kept, in its own user namespace
 
   // init
   int init = -1;
@@ -98,6 +108,12 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   bool bare = false;  // the sockets and nothing else
   int carried = -1;   // of a carrier: its end of the stream to an init elsewhere
   int base = -1;      // opened by the child itself: the folder behind the root
+  // Of another program than ours: these, in this order, and no other. Sources lie above all targets.
+  const ChildDescriptor* descriptors = nullptr;
+  std::size_t descriptor_count = 0;
+  // It is executed by a child of this one, which then ends: it belongs to process 1 of its pid
+  // namespace, and nobody outside has to reap it.
+  bool orphaned = false;
   char* const* argv = nullptr;
   char* const* envp = nullptr;
 

@@ -467,7 +467,7 @@ Result<Rootfs> RootfsBuilder::build() {
   const sys::ModeMask no_mask(0);
   std::optional<sys::FsIdentity> identity;
   if (sources_.host.privileged) identity.emplace(root_id());
-  const bool whole = scope_ == Scope::Whole;
+  const bool whole = scope_ != Scope::Files;
   TRY(make_layer());
   TRY(make_upper());
   TRY(make_root());
@@ -486,7 +486,7 @@ Result<Rootfs> RootfsBuilder::build() {
   if (request_.stack.host) {
     for (const std::string& path : sources_.system_folders) TRY(add_system_folder(path));
   }
-  if (whole) TRY(add_devices());
+  if (scope_ == Scope::Whole) TRY(add_devices());
   TRY(finish_trees());
   out_.layer = std::move(layer_);
   return std::move(out_);

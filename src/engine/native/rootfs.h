@@ -50,7 +50,8 @@ struct Rootfs {
 
 enum class Scope : std::uint8_t {
   Whole,
-  Files,  // only what comes from the stack: the rest goes on under another one
+  Carried,  // for another kernel, which has devices of its own
+  Files,    // only what comes from the stack: the rest goes on under another one
 };
 
 [[nodiscard]] Result<Rootfs> build_rootfs(const LaunchRequest& request, Slot& slot,

@@ -64,6 +64,11 @@ Result<void> Sandbox::end_processes() {
   return sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
 }
 
+bool Sandbox::ending() const noexcept {
+  pollfd control{control_.get(), 0, 0};
+  return init_.alive() && ::poll(&control, 1, 0) == 1 && (control.revents & POLLHUP) != 0;
+}
+
 Result<std::optional<sys::ExitStatus>> Sandbox::try_reap() {
   if (!init_.alive()) return std::nullopt;
   return init_.try_wait();

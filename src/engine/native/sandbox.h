@@ -37,12 +37,18 @@ class Sandbox {
   // The private tmpfs; only with a launcher that stays.
   [[nodiscard]] int layer() const noexcept { return layer_.get(); }
   void keep_layer(UniqueFd layer) noexcept { layer_ = std::move(layer); }
+  // Of a carried one: where its tier finds out why it has ended.
+  [[nodiscard]] int trace() const noexcept { return trace_.get(); }
+  void keep_trace(UniqueFd trace) noexcept { trace_ = std::move(trace); }
   [[nodiscard]] int pidfd() const noexcept { return init_.pidfd(); }
   [[nodiscard]] pid_t init_pid() const noexcept { return init_.pid(); }
   [[nodiscard]] bool alive() const noexcept { return init_.alive(); }
 
   // A fresh stream to init; whoever had one before is cut off.
   [[nodiscard]] Result<UniqueFd> connect();
+
+  // Process 1 has closed its sockets: it ends, or has ended.
+  [[nodiscard]] bool ending() const noexcept;
 
   // init starts nobody from here on, until it gets other rules or release() is said. Busy when it
   // does not say so at once.
@@ -71,6 +77,7 @@ class Sandbox {
   // are free.
   Slot slot_;
   UniqueFd layer_;
+  UniqueFd trace_;
   Groups groups_;
   UniqueFd control_;
   sys::Child init_;

@@ -1,6 +1,7 @@
 #include "engine/native/tier.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "engine/native/devices.h"
 #include "engine/native/gate_sockets.h"
 #include "engine/native/landlock_rules.h"
+#include "engine/native/low_descriptors.h"
 #include "engine/native/skeleton.h"
 #include "sys/file.h"
 #include "sys/mount.h"
@@ -27,28 +29,16 @@ namespace {
 constexpr std::size_t kChildStack = std::size_t{64} * 1024;
 // Before it the pid and network namespaces keep signals and abstract sockets in, alone.
 constexpr int kLandlockScopesAbi = 6;
-constexpr int kLiftedFdMin = 16;  // above all numbers that init's own descriptors take
+
+// What init keeps, in its own user namespace: to become the tenant, to signal and reap it, to hand
+// it files. The last three it only passes on, to the root of an image (kConfigRootCapabilities).
+constexpr std::uint64_t kInitCapabilities =
+    (1ULL << CAP_SETUID) | (1ULL << CAP_SETGID) | (1ULL << CAP_KILL) | (1ULL << CAP_CHOWN) |
+    (1ULL << CAP_DAC_OVERRIDE) | (1ULL << CAP_FOWNER) | (1ULL << CAP_FSETID) |
+    (1ULL << CAP_SETFCAP) | (1ULL << CAP_NET_BIND_SERVICE);
 
 constexpr const char* kReadOnly[] = {"bus",           "fs",   "irq", "pressure", "sys",
                                      "sysrq-trigger", nullptr};
-
-// The numbers a child may use: above init's own, below those it drops.
-class LowDescriptors {
- public:
-  Result<int> lift(int fd) {
-    if (fd < 0) return -1;
-    UniqueFd low = TRY(sys::duplicate(fd, kLiftedFdMin));
-    if (low.get() >= sys::kParkedFdMin) {
-      return failure(Errc::Exhausted, "launch: more than " + std::to_string(sys::kParkedFdMin) +
-                                          " descriptors needed");
-    }
-    held_.push_back(std::move(low));
-    return held_.back().get();
-  }
-
- private:
-  std::vector<UniqueFd> held_;
-};
 
 // No handler of ours may run in the child: it shares our memory.
 class SignalsBlocked {
@@ -251,6 +241,7 @@ ChildPlan NativeTier::child_plan(const LaunchRequest& request, const Slot& slot)
   const std::string& hostname = request.hostname.empty() ? request.id : request.hostname;
   plan.hostname = hostname.c_str();
   plan.hostname_size = hostname.size();
+  plan.capabilities = kInitCapabilities;
   plan.single_id = slot.ids.single();
   plan.init_uid = slot.ids.single() ? slot.ids.tenant_uid : kInitId;
   plan.init_gid = slot.ids.single() ? slot.ids.tenant_gid : kInitId;
@@ -261,14 +252,16 @@ Result<sys::Child> NativeTier::clone_child(ChildPlan& plan) {
   char name[] = "caisson-init";
   char* argv[] = {name, nullptr};
   char* envp[] = {nullptr};
-  plan.argv = argv;
-  plan.envp = envp;
+  if (plan.argv == nullptr) {
+    plan.argv = argv;
+    plan.envp = envp;
+  }
   int pidfd = -1;
   clone_args arguments{};
-  arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWPID |
-                    CLONE_NEWUTS | (plan.ipc < 0 ? CLONE_NEWIPC : 0U) |
-                    (plan.mount_namespace < 0 ? CLONE_NEWNS : 0U) |
-                    (plan.group >= 0 ? CLONE_INTO_CGROUP : 0U);
+  arguments.flags =
+      CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_NEWUTS |
+      (plan.descriptors == nullptr ? CLONE_NEWPID : 0U) | (plan.ipc < 0 ? CLONE_NEWIPC : 0U) |
+      (plan.mount_namespace < 0 ? CLONE_NEWNS : 0U) | (plan.group >= 0 ? CLONE_INTO_CGROUP : 0U);
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.exit_signal = SIGCHLD;
   arguments.stack = reinterpret_cast<std::uint64_t>(stack_.get());
@@ -325,7 +318,7 @@ class PendingGroups {
 Result<Groups> NativeTier::make_groups(const SandboxId& id, const LaunchRequest& request,
                                        const IdPlan& ids, std::uint32_t slot) {
   Groups groups = TRY_IN("control group", Groups::create(group_roots_, id, ids.host_uid(kInitId)));
-  TRY_IN("limits", groups.set_limits(request.limits));
+  TRY_IN("limits", groups.set_limits(host_limits(request.tier, request.limits)));
   if (options_.lifetime == Lifetime::OneShot)
     guardian_ = TRY(Guardian::start(group_roots_, id.str(), {supply_.table(), slot}));
   return groups;
@@ -335,7 +328,18 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
                                        const LaunchRequest& request,
                                        const std::vector<UniqueFd>& folders, GuestEnd end) {
   const Stage::Scope staged(stage_);
-  Rootfs rootfs = TRY(build_rootfs(request, slot, folders, rootfs_sources()));
+  const RootfsSources sources = rootfs_sources();
+  std::optional<Rootfs> inside;
+  Rootfs rootfs;
+  if (request.tier == policy::SandboxTier::Native) {
+    rootfs = TRY(build_rootfs(request, slot, folders, sources));
+  } else {
+    CarriedTier* tier = TRY(carried(request.tier));
+    inside = TRY(tier->files({request, slot, folders, sources}));
+    rootfs = TRY(carrier_root());
+    rootfs.layer = std::move(inside->layer);
+    rootfs.spent = std::move(inside->spent);
+  }
   sys::SocketPair control = TRY(sys::packet_pair());
   UniqueFd ours;
   if (!end.stream) {
@@ -345,14 +349,13 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
     TRY(sys::random_bytes(end.nonce));
   }
   sys::SocketPair carried;
-  if (request.program == Program::Carrier) carried = TRY(sys::stream_pair());
+  if (is_carried(request)) carried = TRY(sys::stream_pair());
   Groups groups = TRY(pending.take());
   const UniqueFd group = TRY(groups.open_v2());
   const UniqueFd oom = TRY(groups.open_oom_counter());
   const std::vector<UniqueFd> tasks = TRY(groups.open_tasks());
-  TRY(send_config(
-      wire::ControlKind::Config, control.ours.get(), request, slot, end.nonce,
-      {static_cast<bool>(group), static_cast<bool>(oom), request.program == Program::Carrier}));
+  TRY(send_config(wire::ControlKind::Config, control.ours.get(), request, slot, end.nonce,
+                  {static_cast<bool>(group), static_cast<bool>(oom), is_carried(request)}));
   if (options_.head_start) {
     if (auto made = options_.head_start->surroundings()) supply_.add_surroundings(std::move(*made));
   }
@@ -383,14 +386,15 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
   plan.ipc = TRY(low.lift(around.ipc));
   plan.root = TRY(low.lift(rootfs.root.get()));
   plan.user_namespace = TRY(low.lift(slot.user_namespace.get()));
-  const int started = TRY(program(request.program));
+  const Program run = is_carried(request) ? Program::Carrier : request.program;
+  const int started = TRY(program(run));
   plan.init = TRY(low.lift(started));
   plan.null = TRY(low.lift(parts_->null.get()));
   plan.control = TRY(low.lift(control.theirs.get()));
   plan.stream = TRY(low.lift(end.stream.get()));
   plan.group = TRY(low.lift(group.get()));
   // What works on layers or carries starts nobody, and its input is hostile: it gets its sockets.
-  plan.bare = request.program != Program::Init;
+  plan.bare = run != Program::Init;
   plan.carried = TRY(low.lift(carried.ours.get()));
   plan.oom = TRY(low.lift(oom.get()));
   sys::Child init = TRY(clone_child(plan));
@@ -404,7 +408,7 @@ Result<Launched> NativeTier::launch_in(Slot& slot, PendingGroups& pending, const
     return sys_failure("init's control socket", errno);
   Launched launched{Sandbox(id, std::move(slot), std::move(groups), std::move(parked),
                             std::move(init), end.nonce),
-                    std::move(ours), std::move(carried.theirs), std::move(gate)};
+                    std::move(ours), std::move(carried.theirs), std::move(gate), std::move(inside)};
   launched.sandbox.keep_layer(std::move(layer));
   return launched;
 }
@@ -418,6 +422,11 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
                                               " descriptors given");
   }
   const SandboxId id = TRY(SandboxId::parse(request.id));
+  if (request.tier != policy::SandboxTier::Native) {
+    CarriedTier* tier = TRY(carried(request.tier));
+    TRY(tier->facts());
+    TRY(tier->check(request));
+  }
   ReservedSlot reserved = TRY_IN("id range", supply_.reserve(request, folders));
   Slot slot;
   slot.index = reserved.slot.index;
@@ -436,6 +445,12 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
     return made;
   };
   auto launched = attempt();
+  if (launched && launched->files) {
+    const auto started = start_beside(*launched, request);
+    if (started) return launched;
+    (void)destroy(std::move(launched->sandbox), request.resume ? Files::Keep : Files::Remove);
+    return std::unexpected(started.error().within("start sandbox"));
+  }
   if (launched) return launched;
   supply_.take_back(std::move(slot));
   return std::unexpected(launched.error().within("start sandbox"));

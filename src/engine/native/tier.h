@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "engine/carried_tier.h"
 #include "engine/gate.h"
 #include "engine/host/features.h"
 #include "engine/launch_request.h"
@@ -20,6 +21,7 @@
 #include "engine/native/groups.h"
 #include "engine/native/guardian.h"
 #include "engine/native/head_start.h"
+#include "engine/native/part.h"
 #include "engine/native/pool.h"
 #include "engine/native/rootfs.h"
 #include "engine/native/sandbox.h"
@@ -57,6 +59,7 @@ struct Launched {
   // it to it as 0 and 1, and keeps none.
   UniqueFd carried;
   GateSockets gate;
+  std::optional<Rootfs> files;  // of another kernel's guest, until that one is started
 };
 
 class PendingGroups;
@@ -73,6 +76,17 @@ class NativeTier {
                                      const std::vector<UniqueFd>& folders);
   [[nodiscard]] Result<Launched> launch(const LaunchRequest& request, std::vector<UniqueFd> folders,
                                         GuestEnd end = {});
+  // Starts a program beside the carrier that the sandbox's process 1 is. It goes with it.
+  [[nodiscard]] Result<void> start_part(const Sandbox& sandbox, const PartProgram& program);
+  // For a part: a copy of every sandbox's /dev, and the null device.
+  [[nodiscard]] Result<UniqueFd> device_folder();
+  [[nodiscard]] Result<int> null_device();
+  // The tiers with a kernel of their own, by kind.
+  void add(policy::SandboxTier kind, std::unique_ptr<CarriedTier> tier) {
+    carried_[kind] = std::move(tier);
+  }
+  // Unsupported when there is none of that kind.
+  [[nodiscard]] Result<CarriedTier*> carried(policy::SandboxTier kind) const;
   enum class Files : std::uint8_t { Remove, Keep };
   [[nodiscard]] Result<void> destroy(Sandbox sandbox, Files files = Files::Remove);
 
@@ -151,6 +165,8 @@ class NativeTier {
                                             const LayerStack& stack);
   [[nodiscard]] Result<Sealed> seal_stacked(Sandbox& sandbox, LaunchRequest& request,
                                             const std::string& layer, const std::string& fresh);
+  [[nodiscard]] Result<Rootfs> carrier_root();
+  [[nodiscard]] Result<void> start_beside(Launched& launched, const LaunchRequest& request);
   [[nodiscard]] ChildPlan child_plan(const LaunchRequest& request, const Slot& slot) const;
   [[nodiscard]] Result<sys::Child> clone_child(ChildPlan& plan);
 
@@ -171,6 +187,7 @@ class NativeTier {
   UniqueFd home_mounts_;  // of a service: the namespace that callers' folders belong to
   UniqueFd own_mounts_;
   std::map<seccomp::Profile, seccomp::Filter> filters_;
+  std::map<policy::SandboxTier, std::unique_ptr<CarriedTier>> carried_;
   std::unique_ptr<std::byte[]> stack_;
 };
 
