@@ -12,6 +12,9 @@
 #include "cli/cli.h"
 #include "cli/id_ranges.h"
 #include "cli/options.h"
+#include "engine/gvisor/runsc.h"
+#include "sys/file.h"
+#include "sys/spawn.h"
 
 namespace caisson::cli {
 namespace {
@@ -150,6 +153,42 @@ std::string doctor_json(std::span<const Check> checks, Way native,
          "\n";
 }
 
+namespace {
+
+// The status of a command that does nothing, in a sandbox of that tier.
+Result<int> one_sandbox(const std::string& tier) {
+  sys::Pipe quiet = TRY(sys::make_pipe());
+  const sys::HandedFd handed[] = {{nullptr, quiet.write.get(), 1}, {nullptr, quiet.write.get(), 2}};
+  auto child =
+      TRY(sys::spawn("/proc/self/exe",
+                     {"run", "--tier", tier, "--no-folder", "--quiet", "--timeout", "20s", "true"},
+                     handed, sys::Session::Own));
+  const sys::ExitStatus status = TRY(child.wait());
+  return status.signal != 0 ? 128 + status.signal : status.code;
+}
+
+// Whether that kernel really runs here: what its program says about itself, and one sandbox.
+void try_gvisor(Check& check) {
+  const auto found = engine::gvisor::examine(-1);
+  if (!found) {
+    check.health = Health::Missing;
+    check.detail = found.error().message;
+    return;
+  }
+  check.detail = fmt::format("{} ({})", found->version, found->platform);
+  const auto outcome = one_sandbox("gvisor");
+  if (outcome && *outcome == 0) {
+    check.detail += ", a sandbox ran";
+    return;
+  }
+  check.health = Health::Missing;
+  check.detail += outcome ? fmt::format(", a sandbox did not run (status {})", *outcome)
+                          : ", " + outcome.error().message;
+  check.remedy = "caisson run --tier gvisor true says why";
+}
+
+}  // namespace
+
 int doctor_command(std::span<char*> args) {
   CLI::App app(
       "Says what this host can hold: which tiers run, which limits are enforced, and what to do.");
@@ -159,6 +198,9 @@ int doctor_command(std::span<char*> args) {
   const engine::ExaminedHost host = engine::examine_host();
   std::vector<Check> checks = engine::diagnose(host);
   checks.push_back(server_ids_check());
+  const auto runsc = std::ranges::find(checks, "runsc", &Check::name);
+  if (runsc != checks.end() && runsc->health == Health::Present && host.features.privileged)
+    try_gvisor(*runsc);
   const Way native = engine::native_way(host);
   const std::string text =
       json ? doctor_json(checks, native, host.features)

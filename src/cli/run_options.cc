@@ -158,7 +158,9 @@ void declare(CLI::App& app, Words& words, RunOptions& out) {
       ->type_name("FILE");
   app.add_option("--timeout", words.timeout, "end it after this time (default 60s)")
       ->type_name("TIME");
-  app.add_option("--tier", words.tier, "isolation: seccomp (native)")->type_name("TIER");
+  app.add_option("--tier", words.tier,
+                 "isolation: seccomp (native), gvisor, or firecracker (microvm)")
+      ->type_name("TIER");
   app.add_option("--memory", words.memory, "most memory, such as 512m; or unlimited")
       ->type_name("SIZE");
   app.add_option("--disk", words.disk, "most private bytes: layer, /tmp and the like")

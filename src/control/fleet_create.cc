@@ -174,6 +174,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.hostname = request.hostname;
   kept.folders = request.writable;
   kept.aliases = request.aliases;
+  kept.tier = request.tier;
   kept.storage = request.storage;
   kept.persistent = plan.persistent;
   kept.checkpoint = plan.checkpoint;
@@ -227,8 +228,10 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   sandbox->kept.authority = std::move(kept);
   sandbox->authority = *std::move(authority);
   open_budget(*sandbox);
-  auto guest =
-      co_await engine::GuestChannel::open(executor_, std::move(reply->stream), reply->nonce);
+  engine::ChannelOptions channel;
+  channel.passes_descriptors = !engine::is_carried(planned->request);
+  auto guest = co_await engine::GuestChannel::open(executor_, std::move(reply->stream),
+                                                   reply->nonce, channel);
   Result<void> made;
   made = give_token(*sandbox);
   if (made && planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));

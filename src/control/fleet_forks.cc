@@ -55,6 +55,7 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   if (kept.image != "host") plan.base.defaults = kept.defaults;
   plan.base.parent = kept.parent;
   plan.base.head = kept.head;
+  plan.spec.tier = kept.tier;
   plan.spec.egress = kept.network;
   // What its parent could be allowed later, it can, too.
   plan.authority_for_every_name =
@@ -95,7 +96,9 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
   if (wish.memory.value_or(false))
     co_return co_await settle(
         audit, refuse(Error{Errc::Unsupported,
-                            "memory: the tier 'native' forks files and not processes; leave it out",
+                            fmt::format("memory: the tier '{}' forks files and not processes; "
+                                        "leave it out",
+                                        engine::tier_name(parent->kept.tier)),
                             0, "memory"}));
   if (const auto good = check_name_and_labels(wish.name, wish.labels); !good)
     co_return co_await settle(audit, refuse(good.error()));

@@ -195,6 +195,7 @@ awaitable<Result<void>> FleetImpl::rejoin(SandboxPtr sandbox) {
   if (!joined) co_return std::unexpected(joined.error());
   engine::ChannelOptions options;
   options.adopt = true;
+  options.passes_descriptors = sandbox->kept.tier == policy::SandboxTier::Native;
   auto guest = co_await engine::GuestChannel::open(executor_, std::move(joined->stream),
                                                    joined->nonce, options);
   if (!guest) co_return std::unexpected(guest.error());

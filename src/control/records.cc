@@ -100,6 +100,7 @@ void add_files(const KeptSpec& spec, json::object& out) {
   json::object aliases;
   for (const engine::Alias& alias : spec.aliases) aliases[alias.at] = alias.of;
   if (!aliases.empty()) out["aliases"] = std::move(aliases);
+  if (spec.tier != policy::SandboxTier::Native) out["tier"] = engine::tier_name(spec.tier);
   if (spec.storage == engine::Storage::Disk) out["storage"] = "disk";
   if (spec.persistent) out["persistent"] = true;
   if (spec.paused) out["paused"] = true;
@@ -125,6 +126,7 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
   if (object.contains("aliases")) {
     for (auto& [at, of] : members.map("aliases")) spec.aliases.push_back({at, of});
   }
+  if (object.contains("tier")) spec.tier = TRY(policy::parse_sandbox_tier(members.text("tier")));
   if (members.maybe_text("storage") == "disk") spec.storage = engine::Storage::Disk;
   spec.persistent = members.flag("persistent");
   spec.paused = members.flag("paused");

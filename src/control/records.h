@@ -61,6 +61,7 @@ struct KeptSpec {
   std::string hostname = "caisson";
   std::vector<std::string> folders{};
   std::vector<engine::Alias> aliases{};
+  policy::SandboxTier tier = policy::SandboxTier::Native;
   engine::Storage storage = engine::Storage::Memory;
   bool persistent = false;
   Checkpoints checkpoint = Checkpoints::None;

@@ -15,10 +15,6 @@
 namespace caisson::control {
 namespace {
 
-std::unexpected<Error> unsupported(std::string field, std::string message) {
-  return std::unexpected(Error{Errc::Unsupported, std::move(message), 0, std::move(field)});
-}
-
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
 }
@@ -45,11 +41,14 @@ Result<void> check_labels(const std::map<std::string, std::string>& labels) {
   return {};
 }
 
-Result<void> check_features(const CreateWish& wish) {
-  if (wish.tier && *wish.tier != "native")
-    return unsupported("tier", fmt::format("tier is '{}': this version has only 'native'",
-                                           cut_text(*wish.tier, 64)));
-  return {};
+// The caller's, the profile's, or the native one.
+Result<policy::SandboxTier> choose_tier(const CreateWish& wish, const CreateWish& profile) {
+  const auto& said = wish.tier ? wish.tier : profile.tier;
+  if (!said) return policy::SandboxTier::Native;
+  const auto tier = policy::parse_sandbox_tier(*said);
+  if (tier) return *tier;
+  return bad_field(
+      "tier", fmt::format("tier is '{}': want native, gvisor or microvm", cut_text(*said, 64)));
 }
 
 Result<std::vector<std::string>> choose_tools(const CreateWish& wish, const CreateWish& profile,
@@ -232,8 +231,6 @@ Result<std::string> image_of(const CreateWish& wish, const FleetOptions& options
 Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& options, Trust trust,
                                  const SandboxBase& base) {
   const CreateWish* profile = TRY(find_profile(wish, options));
-  TRY(check_features(wish));
-  TRY(check_features(*profile));
   TRY(check_name(wish.name));
   TRY(check_labels(wish.labels));
   TRY(check_limits(wish.limits));
@@ -244,6 +241,7 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   plan.profile = wish.profile.value_or("");
   plan.labels = profile->labels;
   for (const auto& [name, value] : wish.labels) plan.labels[name] = value;
+  plan.spec.tier = TRY(choose_tier(wish, *profile));
   plan.tools = TRY(choose_tools(wish, *profile, options));
   plan.files = TRY(check_files(wish));
   plan.spec.egress = TRY(choose_network(wish, *profile, trust));

@@ -25,8 +25,6 @@ Refusal refusal(const CreateWish& wish, const FleetOptions& options = {}) {
 }
 
 Refusal bad(std::string field) { return {Errc::InvalidArgument, std::move(field)}; }
-Refusal missing(std::string field) { return {Errc::Unsupported, std::move(field)}; }
-
 template <class Change>
 CreateWish wish(Change change) {
   CreateWish out;
@@ -34,8 +32,20 @@ CreateWish wish(Change change) {
   return out;
 }
 
-TEST(SandboxSpec, WhatDoesNotExistYetIsUnsupportedByName) {
-  EXPECT_EQ(refusal(wish([](auto& w) { w.tier = "gvisor"; })), missing("tier"));
+TEST(SandboxSpec, TheTierIsTheCallersOrTheProfiles) {
+  FleetOptions options;
+  options.profiles["strong"].tier = "microvm";
+  const auto tier = [&](const CreateWish& one) { return plan_sandbox(one, options)->spec.tier; };
+  EXPECT_EQ(tier({}), policy::SandboxTier::Native);
+  EXPECT_EQ(tier(wish([](auto& w) { w.tier = "seccomp"; })), policy::SandboxTier::Native);
+  EXPECT_EQ(tier(wish([](auto& w) { w.profile = "strong"; })), policy::SandboxTier::Microvm);
+  EXPECT_EQ(tier(wish([](auto& w) {
+              w.profile = "strong";
+              w.tier = "gvisor";
+            })),
+            policy::SandboxTier::Gvisor);
+  EXPECT_EQ(refusal(wish([](auto& w) { w.tier = "moon"; })),
+            (Refusal{Errc::InvalidArgument, "tier"}));
 }
 
 TEST(SandboxSpec, TheNetworkIsTheCallersWordOrTheProfiles) {

@@ -152,6 +152,19 @@ struct LaunchRequest {
   friend bool operator==(const LaunchRequest&, const LaunchRequest&) = default;
 };
 
+// Our own word for it: "native", "gvisor", "microvm".
+[[nodiscard]] constexpr std::string_view tier_name(policy::SandboxTier tier) noexcept {
+  switch (tier) {
+    case policy::SandboxTier::Native:
+      return "native";
+    case policy::SandboxTier::Gvisor:
+      return "gvisor";
+    case policy::SandboxTier::Microvm:
+      return "microvm";
+  }
+  return "unknown";
+}
+
 // Another kernel than the host's runs the tenants: process 1 on the host is a carrier.
 [[nodiscard]] constexpr bool is_carried(const LaunchRequest& request) noexcept {
   return request.tier != policy::SandboxTier::Native || request.program == Program::Carrier;

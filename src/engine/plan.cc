@@ -332,6 +332,12 @@ std::vector<std::uint16_t> gate_ports(const std::vector<policy::NetworkEgressRul
   return {ports.begin(), std::next(ports.begin(), count)};
 }
 
+std::vector<std::string> tiers_of(const HostFeatures& host) {
+  std::vector<std::string> tiers{std::string(tier_name(policy::SandboxTier::Native))};
+  if (!host.runsc.empty()) tiers.emplace_back(tier_name(policy::SandboxTier::Gvisor));
+  return tiers;
+}
+
 Result<Plan> plan(const SandboxSpec& spec, const HostFeatures& host) {
   return Planner(spec, host).run();
 }

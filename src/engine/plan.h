@@ -42,6 +42,9 @@ struct SandboxSpec {
 // no network.
 [[nodiscard]] SandboxSpec default_spec();
 
+// The tiers that a launcher of this host can offer, by our own words.
+[[nodiscard]] std::vector<std::string> tiers_of(const HostFeatures& host);
+
 // The ports that rules name, for kernels that cannot steer: at most kGatePortsMax, the usual ones
 // for a rule that names none.
 [[nodiscard]] std::vector<std::uint16_t> gate_ports(

@@ -6,6 +6,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "doors/sandboxer/import_json.h"
+#include "engine/plan.h"
 #include "main/front_door.h"
 
 namespace caisson::server {
@@ -146,6 +147,7 @@ class AllDoors final : public Doors {
     options.people = people_.get();
     options.vhost = policy::to_string(parts_.settings.server.vhost);
     for (const auto& [name, profile] : parts_.settings.profiles) options.profiles.push_back(name);
+    options.tiers = engine::tiers_of(engine::probe_host());
     options.default_image = parts_.settings.sandbox.default_image;
     options.import_listings = [this](const control::Caller& caller, boost::json::object body) {
       return import(caller, std::move(body));

@@ -69,6 +69,7 @@ struct DoorOptions {
   std::string vhost;                  // under which previews are; shown
   std::vector<std::string> profiles;  // names of them; shown
   std::string default_image = "host";
+  std::vector<std::string> tiers{"native"};  // that the launcher has; shown
   // Addresses of a port of a sandbox: for whoever may look, and one that lets its reader in once.
   struct Preview {
     std::string url;

@@ -59,6 +59,8 @@ awaitable<Result<void>> get_server(Call& call) {
   }
   std::optional<control::Person> person;
   if (options.people != nullptr) person = options.people->find(call.caller.tenant);
+  json::array tiers;
+  for (const std::string& tier : options.tiers) tiers.emplace_back(tier);
   json::array profiles;
   for (const std::string& profile : options.profiles) profiles.emplace_back(profile);
   json::object caller{{"tenant", call.caller.tenant},
@@ -71,7 +73,7 @@ awaitable<Result<void>> get_server(Call& call) {
                           {"open", options.open},
                           {"profiles", std::move(profiles)},
                           {"default_image", options.default_image},
-                          {"tiers", json::array{"native"}},
+                          {"tiers", std::move(tiers)},
                           {"caller", std::move(caller)}};
   co_return co_await answer(call, 200, body);
 }

@@ -53,8 +53,7 @@ std::string_view version_of(std::string_view text) {
 
 Result<std::string> answer(const std::string& program, const std::string& question) {
   sys::Pipe out = TRY(sys::make_pipe());
-  const sys::HandedFd handed[] = {
-      {"/dev/null", -1, 0}, {nullptr, out.write.get(), 1}, {nullptr, out.write.get(), 2}};
+  const sys::HandedFd handed[] = {{nullptr, out.write.get(), 1}, {nullptr, out.write.get(), 2}};
   auto child = TRY(sys::spawn(program, {question}, handed, sys::Session::Own));
   out.write.reset();
   std::string text(kAnswerBytesMax, '\0');

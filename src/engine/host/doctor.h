@@ -25,9 +25,7 @@ enum class Way : std::uint8_t { Native, Rootless, Gvisor, MicroVm };
 inline constexpr Way kWays[] = {Way::Native, Way::Rootless, Way::Gvisor, Way::MicroVm};
 
 // The others are looked at, because their users want to know, and refused by a plan.
-[[nodiscard]] constexpr bool in_this_version(Way way) noexcept {
-  return way == Way::Native || way == Way::Rootless;
-}
+[[nodiscard]] constexpr bool in_this_version(Way way) noexcept { return way != Way::MicroVm; }
 
 [[nodiscard]] std::string_view to_string(Health health) noexcept;
 [[nodiscard]] std::string_view to_string(Way way) noexcept;

@@ -44,7 +44,7 @@ Record LauncherCore::record_of(const LaunchRequest& request) {
                                                             : "v2 membership, no limits";
   if (request.gate) record.network = "lo, and the gate on it";
   if (request.tier != policy::SandboxTier::Native) {
-    record.tier = policy::to_string(request.tier);
+    record.tier = tier_name(request.tier);
     record.landlock_abi = 0;
     const auto tier = tier_->carried(request.tier);
     const auto facts = tier ? (*tier)->facts() : Result<TierFacts>(TierFacts{});
@@ -382,7 +382,7 @@ Result<void> LauncherCore::set_limits(const std::string& id, const Limits& limit
   const policy::SandboxTier tier = live->request.tier;
   if (tier != policy::SandboxTier::Native && limits.processes != live->limits.processes) {
     return failure(Errc::Unsupported, "processes: fixed when a sandbox of tier '" +
-                                          std::string(policy::to_string(tier)) + "' is made");
+                                          std::string(tier_name(tier)) + "' is made");
   }
   TRY_IN("limits of " + id, live->sandbox.groups().change_limits(host_limits(tier, limits),
                                                                  Clock::now() + kFreezeWait));

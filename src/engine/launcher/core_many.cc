@@ -41,7 +41,7 @@ Result<UniqueFd> LauncherCore::socket_inside(const std::string& id, int family) 
     return failure(Errc::Gone, "sandbox '" + id + "' has ended");
   if (is_carried(live->request)) {
     return failure(Errc::Unsupported, "ports of a sandbox of tier '" +
-                                          std::string(policy::to_string(live->request.tier)) +
+                                          std::string(tier_name(live->request.tier)) +
                                           "' cannot be reached in this version");
   }
   return native::socket_in_network_of(live->sandbox.pidfd(), family);

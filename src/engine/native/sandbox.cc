@@ -23,6 +23,8 @@ Result<UniqueFd> Sandbox::connect() {
 namespace {
 
 constexpr milliseconds kHoldWait{200};
+// Of another kernel, which has to write out what it holds back.
+constexpr milliseconds kCarriedHoldWait{5000};
 
 wire::ControlHeader word(wire::ControlKind kind) {
   return {wire::kVersion, static_cast<std::uint32_t>(kind)};
@@ -41,7 +43,8 @@ Result<void> Sandbox::hold() {
     if (stale.bytes.empty()) return failure(Errc::Gone, "the sandbox has ended");
   }
   TRY(say(wire::ControlKind::Hold));
-  if (TRY(sys::wait_ready(control_.get(), POLLIN, Clock::now() + kHoldWait))) {
+  if (TRY(sys::wait_ready(control_.get(), POLLIN,
+                          Clock::now() + (trace_ ? kCarriedHoldWait : kHoldWait)))) {
     const auto answer = TRY(sys::receive_message(control_.get(), sizeof(wire::ControlFailed)));
     wire::ControlHeader header{};
     if (answer.bytes.size() == sizeof(header)) {

@@ -152,7 +152,12 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
   const std::string fresh = TRY_IN("storage", store->make_ready(request.limits.disk_bytes));
   const auto attempt = [&]() -> Result<Sealed> {
     // One that its owner has paused hears nothing of new rules until it goes on.
-    if (!TRY(sandbox.groups().frozen()) && request.folders.empty() && sandbox.hold()) {
+    const bool frozen = TRY(sandbox.groups().frozen());
+    // Another kernel may hold back what was written: its init gives that out before it says Held.
+    const bool held = is_carried(request) && !frozen && sandbox.hold().has_value();
+    if (is_carried(request) && !frozen && !held)
+      return failure(Errc::Busy, "its init does not answer");
+    if (!is_carried(request) && !frozen && request.folders.empty() && sandbox.hold()) {
       // Where that cannot be, everything stands as before, and a copy can always be had.
       const auto members = sandbox.groups().members();
       if (members && members->size() == kInitAlone) {
@@ -161,9 +166,14 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
       sandbox.release();
     }
     StandStill still(sandbox.groups(), Clock::now() + kFreezeWait);
-    TRY(still.begin());
+    if (const auto stands = still.begin(); !stands) {
+      if (held) sandbox.release();
+      return std::unexpected(stands.error());
+    }
     const auto bytes = store->bytes(upper);
-    TRY(store->copy(upper, sealed));
+    const auto copied = store->copy(upper, sealed);
+    if (held) sandbox.release();
+    if (!copied) return std::unexpected(copied.error());
     return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
   };
   auto done = attempt();

@@ -32,8 +32,8 @@ Result<int> NativeTier::null_device() {
 Result<CarriedTier*> NativeTier::carried(policy::SandboxTier kind) const {
   const auto at = carried_.find(kind);
   if (at == carried_.end()) {
-    return failure(Errc::Unsupported, "tier: '" + std::string(policy::to_string(kind)) +
-                                          "' is not available in this version");
+    return failure(Errc::Unsupported,
+                   "tier: '" + std::string(tier_name(kind)) + "' is not available in this version");
   }
   return at->second.get();
 }
@@ -53,7 +53,7 @@ Result<void> NativeTier::start_beside(Launched& launched, const LaunchRequest& r
   CarriedTier* tier = TRY(carried(request.tier));
   CarriedPart part{*this, request, launched.sandbox, std::move(launched.carried),
                    *std::exchange(launched.files, std::nullopt)};
-  UniqueFd trace = TRY_IN(policy::to_string(request.tier), tier->start(std::move(part)));
+  UniqueFd trace = TRY_IN(tier_name(request.tier), tier->start(std::move(part)));
   if (trace) launched.sandbox.keep_trace(TRY(sys::park(std::move(trace))));
   return {};
 }

@@ -148,9 +148,10 @@ void reconfigured(Init& init, Bytes message) {
   init.link.done(Kind::Configure, 0);
 }
 
-// Nothing is said or done from here on: who copies this guest now finds both directions of the
-// stream between two frames.
+// What this kernel has held back is given out. Nothing is said or done from here on: who copies
+// this guest now finds both directions of the stream between two frames.
 void hold(Init& init) {
+  sync();
   init.link.done(Kind::Hold, 0);
   flush_all(init);
   for (bool held = true; held;) {
