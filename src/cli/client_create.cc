@@ -21,8 +21,8 @@ namespace caisson::cli {
 namespace {
 
 struct Words {  // as they were typed
-  std::string profile, name, image, memory, disk, cpus, pids, cpu_seconds, timeout, idle, workdir,
-      tools, user, root_capabilities, snapshot, storage, checkpoint;
+  std::string profile, name, image, tier, memory, disk, cpus, pids, cpu_seconds, timeout, idle,
+      workdir, tools, user, root_capabilities, snapshot, storage, checkpoint;
   std::vector<std::string> env, labels, files, volumes;
   bool writable_root = false;
   bool persistent = false;
@@ -138,6 +138,7 @@ Result<boost::json::object> volume_of(const std::string& word) {
 
 Result<void> add_file_state(const Words& words, boost::json::object& body) {
   if (!words.image.empty()) body["image"] = words.image;
+  if (!words.tier.empty()) body["tier"] = words.tier;
   if (!words.snapshot.empty()) body["snapshot"] = words.snapshot;
   if (!words.storage.empty()) body["storage"] = words.storage;
   if (words.persistent) body["persistent"] = true;
@@ -183,6 +184,8 @@ Result<boost::json::object> body_of(const Words& words, bool tools_given) {
 void declare(CommandLine& line, Words& words) {
   line.text("--profile", words.profile, "NAME", "a profile of the server");
   line.text("--name", words.name, "NAME", "a name for people; unique while it lives");
+  line.text("--tier", words.tier, "TIER",
+            "what keeps it apart: native (default), gvisor or microvm");
   line.text("--image", words.image, "IMAGE", "what its root is made of (default: the server's)");
   line.text("--snapshot", words.snapshot, "SNAPSHOT", "begin with the files of this one instead");
   line.choice("--storage", words.storage, {"memory", "disk"}, "where its files lie");

@@ -118,7 +118,13 @@ TEST(Plan, RootWithoutTheUnifiedHierarchyIsRefused) {
 TEST(Plan, OtherTiersAreRefusedByName) {
   SandboxSpec wanted = spec();
   wanted.tier = policy::SandboxTier::Gvisor;
-  EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'gvisor'"), std::string::npos);
+  EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'gvisor' needs runsc"), std::string::npos);
+  HostFeatures host = privileged_v2();
+  host.runsc = "/usr/bin/runsc";
+  const auto planned = plan(wanted, host);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->request.tier, policy::SandboxTier::Gvisor);
+  EXPECT_EQ(tiers_of(host), (std::vector<std::string>{"native", "gvisor"}));
   wanted.tier = policy::SandboxTier::Microvm;
   EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'firecracker'"), std::string::npos);
 }
