@@ -10,7 +10,7 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 7
+VERSION = 8
 (HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE, STOP_ONE, POOL, SEAL,
  RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, STOP, ENDED) = range(1, 25)
 VIEW, LAYER, UPPER, VOLUME, TARGET = range(5)  # what of the store is shown in a sandbox
@@ -63,7 +63,7 @@ def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), boun
         struct.pack("<I", len(writable)), *map(string, writable),
         struct.pack("<I", len(aliases)), *(string(at) + string(of) for at, of in aliases),
         bounds or limits(), struct.pack("<IIIBBBIH", uid, gid, profile, 1, 0, 0, 0, 0),
-        stack(layers), bytes([0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
+        stack(layers), bytes([0, 0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
         string(trust), string("")])
 
 

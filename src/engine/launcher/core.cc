@@ -52,7 +52,10 @@ Record LauncherCore::record_of(const LaunchRequest& request) {
   }
   const bool disk = request.storage == Storage::Disk;
   if (disk) record.quota = "btrfs: bytes, and files as far as they take some";
-  record.snapshots = !host().privileged ? "none" : disk ? "stacked or cow" : "copied";
+  record.snapshots = !host().privileged    ? "none"
+                     : !disk               ? "copied"
+                     : is_carried(request) ? "cow"
+                                           : "stacked or cow";
   record.ids = host().privileged ? "slot" : host().sub_ids ? "sub-ids" : "single id";
   return record;
 }

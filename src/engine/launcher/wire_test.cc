@@ -37,6 +37,7 @@ LaunchRequest full_request() {
   request.scope_sockets = false;
   request.root_capabilities = true;
   request.stack = {{"sha256-0", "own"}, false};
+  request.tier = policy::SandboxTier::Gvisor;
   request.storage = Storage::Disk;
   request.resume = true;
   request.persistent = true;
