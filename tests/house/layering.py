@@ -10,6 +10,7 @@ import tree
 # The step of each room. A room may use rooms of a lower step only.
 STEPS = {
     "base": 0,
+    "guest/boot_blob": 1,
     "guest/carrier_blob": 1,
     "guest/init_blob": 1,
     "guest/layer_blob": 1,
@@ -29,6 +30,8 @@ STEPS = {
 # The guest's init lives on the wrong side of the wall, without the C++ library: it shares only the protocol. The program
 # that works on layers lives there too, and has the library's base.
 ONLY = {
+    "guest/boot": {"guest/protocol"},
+    "guest/boot_blob": set(),
     "guest/carried": {"guest/protocol"},
     "guest/carrier": {"guest/carried", "guest/protocol"},
     "guest/carrier_blob": set(),
@@ -40,11 +43,13 @@ ONLY = {
 }
 # A linked program as bytes is data for the host's side, though it is made in the program's folder: room → where.
 BLOB_PATHS = {
+    "guest/boot_blob": ("guest/boot_blob.h", "guest/boot/blob/"),
     "guest/carrier_blob": ("guest/carrier_blob.h", "guest/carrier/blob/"),
     "guest/init_blob": ("guest/init_blob.h", "guest/init/blob/"),
     "guest/layer_blob": ("guest/layer_blob.h", "guest/layer/blob/"),
 }
 BLOB_TARGETS = {
+    "caisson_boot_blob": "guest/boot_blob",
     "caisson_carrier_blob": "guest/carrier_blob",
     "caisson_init_blob": "guest/init_blob",
     "caisson_layer_blob": "guest/layer_blob",
