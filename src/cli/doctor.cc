@@ -1,5 +1,6 @@
 #include "cli/doctor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +13,10 @@
 #include "cli/cli.h"
 #include "cli/id_ranges.h"
 #include "cli/options.h"
+#include "control/local_spec.h"
 #include "engine/gvisor/runsc.h"
+#include "engine/microvm/driver.h"
+#include "engine/microvm/vm_store.h"
 #include "sys/file.h"
 #include "sys/spawn.h"
 
@@ -187,6 +191,29 @@ void try_gvisor(Check& check) {
   check.remedy = "caisson run --tier gvisor true says why";
 }
 
+// Whether there is a kernel for machines, and loudly that their processor is emulated.
+void examine_machines(Check& check) {
+  const auto found = engine::microvm::qemu_driver().look();
+  if (!found) {
+    check.health = Health::Missing;
+    check.detail = found.error().message;
+    return;
+  }
+  check.detail =
+      fmt::format("{} {}, EMULATED (TCG): slow, and no use of KVM", found->name, found->version);
+  const auto state =
+      sys::open_at(AT_FDCWD, control::default_state_dir(::geteuid()), O_RDONLY | O_DIRECTORY);
+  const auto store = state ? engine::microvm::VmStore::open(state->get())
+                           : Result<engine::microvm::VmStore>(std::unexpected(state.error()));
+  if (store) {
+    check.detail += fmt::format(", kernel {}", store->about().release);
+    return;
+  }
+  check.health = Health::Degraded;
+  check.detail += ", no kernel is set up";
+  check.remedy = "caisson vm setup";
+}
+
 }  // namespace
 
 int doctor_command(std::span<char*> args) {
@@ -198,6 +225,8 @@ int doctor_command(std::span<char*> args) {
   const engine::ExaminedHost host = engine::examine_host();
   std::vector<Check> checks = engine::diagnose(host);
   checks.push_back(server_ids_check());
+  const auto qemu = std::ranges::find(checks, "qemu-system-x86_64", &Check::name);
+  if (qemu != checks.end() && qemu->health == Health::Present) examine_machines(*qemu);
   const auto runsc = std::ranges::find(checks, "runsc", &Check::name);
   if (runsc != checks.end() && runsc->health == Health::Present && host.features.privileged)
     try_gvisor(*runsc);

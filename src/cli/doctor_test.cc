@@ -33,7 +33,7 @@ TEST(DoctorText, AlignedAndPlainWithoutATerminal) {
             "+ native      can run here (the default for you)\n"
             "+ rootless    can run here\n"
             "- gvisor      cannot run here\n"
-            "! microvm     the host is ready, this version is not\n");
+            "+ microvm     can run here\n");
 }
 
 TEST(DoctorText, ColoursAndMarksOnRequest) {
@@ -59,7 +59,7 @@ TEST(DoctorJson, EscapesEveryByte) {
   EXPECT_EQ(doctor_json(checks, Way::Rootless, host),
             "{\"version\":\"" CAISSON_VERSION
             "\",\"kernel\":\"6.18\",\"landlock_abi\":7,\"default\":\"rootless\","
-            "\"can_run\":{\"native\":false,\"rootless\":true,\"gvisor\":false,\"microvm\":false},"
+            "\"can_run\":{\"native\":false,\"rootless\":true,\"gvisor\":false,\"microvm\":true},"
             "\"checks\":[{\"name\":\"a\\\"b\\\\\",\"purpose\":\"p\",\"health\":\"missing\","
             "\"detail\":\"\\u0001\\u000a\\u00ff\",\"remedy\":\"r\",\"needed_for\":[\"native\","
             "\"gvisor\"]}]}\n");

@@ -3,6 +3,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
@@ -189,6 +192,28 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   return kept;
 }
 
+// A machine that another kernel boots in, on a busy host.
+constexpr milliseconds kBootWait{60'000};
+constexpr milliseconds kImageLook{200};
+constexpr milliseconds kImageWait{600'000};
+
+// A microVM reads its root from an image, which may have to be made first: the launcher is busy
+// with that beside everything else.
+template <class Launcher>
+awaitable<Result<engine::LaunchReply>> launch_patiently(Launcher& launcher,
+                                                        const engine::LaunchRequest& request) {
+  const TimePoint deadline = Clock::now() + kImageWait;
+  for (;;) {
+    std::vector<UniqueFd> no_folders;
+    auto reply = co_await launcher.launch(request, std::move(no_folders));
+    const bool again = !reply && reply.error().code == Errc::Busy &&
+                       request.tier == policy::SandboxTier::Microvm && Clock::now() < deadline;
+    if (!again) co_return reply;
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, kImageLook);
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  }
+}
+
 }  // namespace
 
 awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPlan plan,
@@ -209,8 +234,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   plan.spec.request.persistent = plan.persistent;
   auto planned = engine::plan(plan.spec, host_);
   if (!planned) co_return std::unexpected(planned.error());
-  std::vector<UniqueFd> no_folders;
-  auto reply = co_await launcher_->launch(planned->request, std::move(no_folders));
+  auto reply = co_await launch_patiently(*launcher_, planned->request);
   if (!reply) co_return std::unexpected(reply.error().within("create"));
   auto sandbox = std::make_shared<Sandbox>();
   sandbox->id = reply->id;
@@ -230,6 +254,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   open_budget(*sandbox);
   engine::ChannelOptions channel;
   channel.passes_descriptors = !engine::is_carried(planned->request);
+  if (planned->request.tier == policy::SandboxTier::Microvm) channel.hello = kBootWait;
   auto guest = co_await engine::GuestChannel::open(executor_, std::move(reply->stream),
                                                    reply->nonce, channel);
   Result<void> made;

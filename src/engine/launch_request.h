@@ -173,8 +173,17 @@ struct LaunchRequest {
 // What of a sandbox's limits its groups on the host hold. The tasks of another kernel are not those
 // of its tenants, whom init counts (RLIMIT_NPROC there); the host's count is a backstop far above.
 inline constexpr std::uint32_t kCarriedTasksMax = 16'384;
+// A machine's memory is its own; around it the monitor needs some, too.
+inline constexpr std::uint64_t kMachineMemoryDefault = 512ULL << 20U;
+inline constexpr std::uint64_t kMonitorBytes = 256ULL << 20U;
+inline constexpr std::uint32_t kMonitorTasksMax = 64;
 [[nodiscard]] constexpr Limits host_limits(policy::SandboxTier tier, Limits limits) noexcept {
   if (tier != policy::SandboxTier::Native) limits.processes = kCarriedTasksMax;
+  if (tier == policy::SandboxTier::Microvm) {
+    limits.processes = kMonitorTasksMax;
+    if (limits.memory_bytes == 0) limits.memory_bytes = kMachineMemoryDefault;
+    limits.memory_bytes += kMonitorBytes;
+  }
   return limits;
 }
 

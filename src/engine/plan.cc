@@ -90,20 +90,25 @@ class Planner {
       say("tier", "native");
       return {};
     }
-    if (spec_.tier != policy::SandboxTier::Gvisor) {
-      return failure(
-          Errc::Unsupported,
-          fmt::format("sandbox_tier (--tier): '{}' is not available in this version; use 'seccomp'",
-                      name));
+    if (!host_.privileged) {
+      return failure(Errc::Unsupported,
+                     fmt::format("sandbox_tier (--tier): '{}' needs a launcher that was started by "
+                                 "root",
+                                 name));
+    }
+    if (spec_.tier == policy::SandboxTier::Microvm) {
+      if (host_.qemu.empty()) {
+        return failure(Errc::Unsupported,
+                       "sandbox_tier (--tier): 'microvm' needs QEMU, which is not installed here; "
+                       "install the package qemu-system-x86");
+      }
+      say("tier", fmt::format("microvm: a machine of its own, by {}, emulated", host_.qemu));
+      return {};
     }
     if (host_.runsc.empty()) {
       return failure(Errc::Unsupported,
                      "sandbox_tier (--tier): 'gvisor' needs runsc, which is not installed here; "
                      "install the package runsc");
-    }
-    if (!host_.privileged) {
-      return failure(Errc::Unsupported,
-                     "sandbox_tier (--tier): 'gvisor' needs a launcher that was started by root");
     }
     say("tier", fmt::format("gvisor: a kernel of its own, by {}", host_.runsc));
     return {};
@@ -332,9 +337,11 @@ std::vector<std::uint16_t> gate_ports(const std::vector<policy::NetworkEgressRul
   return {ports.begin(), std::next(ports.begin(), count)};
 }
 
-std::vector<std::string> tiers_of(const HostFeatures& host) {
+std::vector<std::string> tiers_of(const HostFeatures& host, bool has_machine_kernel) {
   std::vector<std::string> tiers{std::string(tier_name(policy::SandboxTier::Native))};
   if (!host.runsc.empty()) tiers.emplace_back(tier_name(policy::SandboxTier::Gvisor));
+  if (!host.qemu.empty() && has_machine_kernel)
+    tiers.emplace_back(tier_name(policy::SandboxTier::Microvm));
   return tiers;
 }
 

@@ -43,7 +43,8 @@ struct SandboxSpec {
 [[nodiscard]] SandboxSpec default_spec();
 
 // The tiers that a launcher of this host can offer, by our own words.
-[[nodiscard]] std::vector<std::string> tiers_of(const HostFeatures& host);
+[[nodiscard]] std::vector<std::string> tiers_of(const HostFeatures& host,
+                                                bool has_machine_kernel = false);
 
 // The ports that rules name, for kernels that cannot steer: at most kGatePortsMax, the usual ones
 // for a rule that names none.

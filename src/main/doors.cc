@@ -1,11 +1,14 @@
 #include "main/doors.h"
 
+#include <unistd.h>
+
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "doors/sandboxer/import_json.h"
+#include "engine/microvm/vm_store.h"
 #include "engine/plan.h"
 #include "main/front_door.h"
 
@@ -147,7 +150,8 @@ class AllDoors final : public Doors {
     options.people = people_.get();
     options.vhost = policy::to_string(parts_.settings.server.vhost);
     for (const auto& [name, profile] : parts_.settings.profiles) options.profiles.push_back(name);
-    options.tiers = engine::tiers_of(engine::probe_host());
+    const std::string machines = parts_.settings.server.state_dir + "/" + engine::microvm::kVmAbout;
+    options.tiers = engine::tiers_of(engine::probe_host(), ::access(machines.c_str(), F_OK) == 0);
     options.default_image = parts_.settings.sandbox.default_image;
     options.import_listings = [this](const control::Caller& caller, boost::json::object body) {
       return import(caller, std::move(body));

@@ -148,6 +148,16 @@ Result<Pipe> make_pipe(int flags) {
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
+Result<UniqueFd> reopen(int fd) {
+  return open_at(AT_FDCWD, "/proc/self/fd/" + std::to_string(fd), O_RDONLY);
+}
+
+Result<UniqueFd> memory_file(const char* name) {
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC));
+  if (!fd) return sys_failure("memfd_create", errno);
+  return fd;
+}
+
 Result<UniqueFd> sealed_memfd(const char* name, std::span<const std::byte> content, unsigned mode) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return sys_failure("memfd_create", errno);

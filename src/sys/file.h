@@ -73,6 +73,12 @@ struct Pipe {
 [[nodiscard]] Result<UniqueFd> sealed_memfd(const char* name, std::span<const std::byte> content,
                                             unsigned mode);
 
+// A file that is open already, for reading and from its beginning.
+[[nodiscard]] Result<UniqueFd> reopen(int fd);
+
+// Anonymous memory, empty, as a file.
+[[nodiscard]] Result<UniqueFd> memory_file(const char* name);
+
 [[nodiscard]] Result<void> random_bytes(std::span<std::byte> out);
 
 }  // namespace caisson::sys

@@ -24,8 +24,8 @@ enum class Health : std::uint8_t {
 enum class Way : std::uint8_t { Native, Rootless, Gvisor, MicroVm };
 inline constexpr Way kWays[] = {Way::Native, Way::Rootless, Way::Gvisor, Way::MicroVm};
 
-// The others are looked at, because their users want to know, and refused by a plan.
-[[nodiscard]] constexpr bool in_this_version(Way way) noexcept { return way != Way::MicroVm; }
+// All of them, by now; one that is only looked at would be refused by a plan.
+[[nodiscard]] constexpr bool in_this_version(Way) noexcept { return true; }
 
 [[nodiscard]] std::string_view to_string(Health health) noexcept;
 [[nodiscard]] std::string_view to_string(Way way) noexcept;

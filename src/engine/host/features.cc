@@ -17,6 +17,7 @@
 
 #include "engine/gvisor/runsc.h"
 #include "engine/host/parse.h"
+#include "engine/microvm/driver.h"
 #include "sys/file.h"
 #include "sys/raw.h"
 
@@ -181,6 +182,8 @@ HostFeatures probe_host() {
   probe_cgroups(host);
   if (!host.privileged) host.sub_ids = find_sub_ids(::getuid());
   host.runsc = gvisor::find_runsc();
+  if (const std::string qemu = microvm::qemu_driver().program(); ::access(qemu.c_str(), X_OK) == 0)
+    host.qemu = qemu;
   return host;
 }
 
@@ -206,7 +209,7 @@ std::string to_string(const HostFeatures& host) {
     text += fmt::format("sub_ids uid {}+{} gid {}+{}\n", host.sub_ids->uid.start,
                         host.sub_ids->uid.count, host.sub_ids->gid.start, host.sub_ids->gid.count);
   }
-  text += fmt::format("runsc {}\n", host.runsc);
+  text += fmt::format("runsc {}\nqemu {}\n", host.runsc, host.qemu);
   return text;
 }
 

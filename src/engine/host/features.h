@@ -73,6 +73,7 @@ struct HostFeatures {
   std::optional<SubIds> sub_ids;
 
   std::string runsc;  // the program of the gVisor tier, empty when it is not there
+  std::string qemu;   // that of the microVM tier
 
   friend bool operator==(const HostFeatures&, const HostFeatures&) = default;
 

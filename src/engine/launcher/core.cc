@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/gvisor/gvisor.h"
+#include "engine/microvm/tier.h"
 #include "engine/seccomp/filter.h"
 #include "sys/namespace.h"
 
@@ -20,8 +21,12 @@ constexpr microseconds kCpuCheckMin{500};  // the clock of CPU time is not finer
 
 Result<LauncherCore> LauncherCore::open(native::TierOptions options) {
   const std::string state_dir = options.state_dir;
+  const auto patience = options.lifetime == native::Lifetime::OneShot ? microvm::Patience::Wait
+                                                                      : microvm::Patience::Ask;
   auto tier = TRY(native::NativeTier::open(std::move(options)));
   tier->add(policy::SandboxTier::Gvisor, std::make_unique<gvisor::GvisorTier>(state_dir));
+  tier->add(policy::SandboxTier::Microvm,
+            std::make_unique<microvm::MicrovmTier>(state_dir, patience));
   return LauncherCore(std::move(tier));
 }
 
@@ -387,6 +392,8 @@ Result<void> LauncherCore::set_limits(const std::string& id, const Limits& limit
     return failure(Errc::Unsupported, "processes: fixed when a sandbox of tier '" +
                                           std::string(tier_name(tier)) + "' is made");
   }
+  if (tier == policy::SandboxTier::Microvm && limits.memory_bytes != live->limits.memory_bytes)
+    return failure(Errc::Unsupported, "memory: that of a microVM is fixed when it is made");
   TRY_IN("limits of " + id, live->sandbox.groups().change_limits(host_limits(tier, limits),
                                                                  Clock::now() + kFreezeWait));
   live->limits = limits;

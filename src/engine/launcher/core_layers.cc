@@ -46,6 +46,10 @@ Result<Sealed> LauncherCore::seal(const std::string& id, const std::string& laye
   Live* live = TRY(find(id));
   reap(*live);
   if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  if (live->request.tier == policy::SandboxTier::Microvm) {
+    return failure(Errc::Unsupported,
+                   "a snapshot of what a microVM has on its disk is not available in this version");
+  }
   return tier_->seal(live->sandbox, live->request, layer);
 }
 

@@ -79,14 +79,18 @@ Result<std::optional<sys::ExitStatus>> Sandbox::try_reap() {
 
 std::optional<Error> Sandbox::init_failure() {
   Result<sys::Message> message;
-  do {  // an answer to hold() that nobody waited for may lie before it
+  wire::ControlFailed failed{};
+  const auto is_failure = [&failed](const std::vector<std::byte>& bytes) {
+    if (bytes.size() != sizeof(failed)) return false;
+    std::memcpy(&failed, bytes.data(), sizeof(failed));
+    return failed.header.kind == static_cast<std::uint32_t>(wire::ControlKind::Failed);
+  };
+  do {  // an answer that nobody waited for may lie before it
     const auto waiting = sys::wait_ready(control_.get(), POLLIN, Clock::now());
     if (!waiting || !*waiting) return std::nullopt;
     message = sys::receive_message(control_.get(), sizeof(wire::ControlFailed));
     if (!message || message->bytes.empty()) return std::nullopt;
-  } while (message->bytes.size() != sizeof(wire::ControlFailed));
-  wire::ControlFailed failed{};
-  std::memcpy(&failed, message->bytes.data(), sizeof(failed));
+  } while (!is_failure(message->bytes));
   return sys_failure("init could not begin (step " + std::to_string(failed.step) + ")",
                      failed.sys_errno)
       .error();

@@ -180,9 +180,17 @@ std::uint32_t NativeTier::native_flags(const LaunchRequest& request, const Slot&
 
 namespace {
 
+// A machine's kernel is a Linux with everything that init can use: see guest/boot.
+bool has_own_linux(const LaunchRequest& request) {
+  return request.tier == policy::SandboxTier::Microvm;
+}
+
 // What this host's kernel has says nothing about the one that runs that init.
 std::uint32_t carried_flags(const LaunchRequest& request) {
-  return (request.gate ? wire::kConfigCarryNetwork : 0U) |
+  return (has_own_linux(request) ? wire::kConfigLandlock | wire::kConfigGroups | wire::kConfigOom |
+                                       wire::kConfigRaiseOomScore
+                                 : 0U) |
+         (request.gate ? wire::kConfigCarryNetwork : 0U) |
          (request.root_capabilities ? wire::kConfigRootCapabilities : 0U);
 }
 
@@ -197,7 +205,8 @@ Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
                                      const LaunchRequest& request, const Slot& slot,
                                      const Nonce& nonce, ConfigFlags flags) {
   const seccomp::Filter& program = filter(request.profile);
-  const auto rules = flags.carried ? std::vector<Rule>{} : landlock_rules(request);
+  const bool walled = !flags.carried || has_own_linux(request);
+  const auto rules = walled ? landlock_rules(request) : std::vector<Rule>{};
   const auto ports = flags.carried ? carried_ports(request) : std::vector<std::uint16_t>{};
   wire::InitConfig config{};
   config.flags = flags.carried ? carried_flags(request) : native_flags(request, slot, flags);
@@ -208,7 +217,7 @@ Result<void> NativeTier::send_config(wire::ControlKind kind, int control,
   config.open_files = request.limits.open_files;
   // Without the controller the kernel counts processes per id of the user namespace instead.
   // And the tasks of another kernel are not ours to count.
-  const bool counted = group_roots_.has(Controller::Pids) && !flags.carried;
+  const bool counted = flags.carried ? has_own_linux(request) : group_roots_.has(Controller::Pids);
   config.processes = counted ? 0 : request.limits.processes;
   std::memcpy(config.nonce, nonce.data(), nonce.size());
   std::vector<std::byte> message;

@@ -117,6 +117,8 @@ void NativeTier::remove_places(const std::string& id) {
 
 Result<UniqueFd> NativeTier::upper_of(const Sandbox& sandbox, const LaunchRequest& request,
                                       const Slot& slot) {
+  if (request.tier == policy::SandboxTier::Microvm)
+    return failure(Errc::Unsupported, "a microVM's files cannot be read from outside");
   constexpr unsigned kFlags = sys::kMountNoSuid | sys::kMountNoDev | sys::kMountReadOnly;
   if (request.storage == Storage::Disk) {
     const RootfsSources sources = rootfs_sources();
