@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/doctor.h"
+#include "cli/vm.h"
 
 namespace caisson::cli {
 namespace {
@@ -43,6 +44,7 @@ constexpr Command kCommands[] = {
     {"diff", "what is different between two states of files", diff_command},
     {"merge", "bring the changes of a fork into a sandbox", merge_command},
     {"volume", "files that outlive sandboxes: create, ls, rm", volume_command},
+    {"vm", "the kernel that microVMs boot: setup, status", vm_command},
     {"storage", "what the server's store of files can do", storage_command},
     {"events", "what happens to sandboxes", events_command},
     {"top", "what sandboxes use", top_command},
