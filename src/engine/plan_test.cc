@@ -126,7 +126,14 @@ TEST(Plan, OtherTiersAreRefusedByName) {
   EXPECT_EQ(planned->request.tier, policy::SandboxTier::Gvisor);
   EXPECT_EQ(tiers_of(host), (std::vector<std::string>{"native", "gvisor"}));
   wanted.tier = policy::SandboxTier::Microvm;
-  EXPECT_NE(refusal_of(wanted, privileged_v2()).find("'firecracker'"), std::string::npos);
+  EXPECT_NE(refusal_of(wanted, host).find("'microvm' needs QEMU"), std::string::npos);
+  host.qemu = "/usr/bin/qemu-system-x86_64";
+  const auto machine = plan(wanted, host);
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->request.tier, policy::SandboxTier::Microvm);
+  // Without a kernel to boot there is none to offer.
+  EXPECT_EQ(tiers_of(host), (std::vector<std::string>{"native", "gvisor"}));
+  EXPECT_EQ(tiers_of(host, true), (std::vector<std::string>{"native", "gvisor", "microvm"}));
 }
 
 TEST(Plan, AGateIsOpenedForRulesAndForNothingElse) {

@@ -40,8 +40,7 @@ TEST_F(BadInput, CapabilityFiles) {
   refused(with_config("surprise: 1\n"), 2, {"surprise", "line 1"});
   refused(with_config("sandbox_tier: docker\n"), 2, {"sandbox_tier", "docker", "seccomp"});
   refused(with_config("sandbox_tier: gvisor\n"), 125, {"sandbox_tier", "gvisor", "use 'seccomp'"});
-  refused(with_config("sandbox_tier: firecracker\n"), 125,
-          {"sandbox_tier", "firecracker", "use 'seccomp'"});
+  refused(with_config("sandbox_tier: firecracker\n"), 125, {"micro"});
   refused(with_config("resource_limits: {max_memory_mb: -1}\n"), 2, {"max_memory_mb", "-1"});
   refused(with_config("resource_limits: {max_cpu_seconds: 0}\n"), 2, {"max_cpu_seconds", "0"});
   refused(with_config("resource_limits: {max_cpu_seconds: .inf}\n"), 2, {"max_cpu_seconds"});

@@ -118,7 +118,9 @@ namespace {
 bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
   LaunchRequest same = request;
   same.id = blank.id;
-  same.limits.memory_bytes = blank.limits.memory_bytes;
+  // A machine has the memory that it was made with.
+  if (blank.tier != policy::SandboxTier::Microvm)
+    same.limits.memory_bytes = blank.limits.memory_bytes;
   // Another kernel's init has been told how many it may start.
   if (!is_carried(blank)) same.limits.processes = blank.limits.processes;
   same.limits.cpu_millis = blank.limits.cpu_millis;
