@@ -414,8 +414,10 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<UniqueFd>> pack(std::string layer);
 
   // fleet_snapshots.cc
+  enum class SealRow : std::uint8_t { Awaited, Behind };  // Behind: that of the call itself follows
   struct SealWish {
     SnapshotWish named;
+    SealRow row = SealRow::Awaited;
     bool checkpoint = false;
     bool hidden = false;
     bool copy = true;  // when it cannot be had in a moment
@@ -429,7 +431,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> intend(const Sandbox& sandbox, const SnapshotRecord& making);
   void give_up(const Sandbox& sandbox, const SnapshotRecord& made, const Error& error);
   awaitable<Result<SnapshotRecord>> keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
-                                                Audited* audit);
+                                                SealRow row, Audited* audit);
   awaitable<Result<engine::Sealed>> seal_or_copy(SandboxPtr sandbox, std::string layer, bool copy);
   awaitable<Result<engine::Sealed>> copy_files(SandboxPtr sandbox, std::string layer);
   awaitable<Result<SnapshotView>> snapshot_now(Caller caller, SandboxPtr sandbox,

@@ -110,7 +110,7 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
   made.making = false;
   made.kind = sealed->kind;
   made.bytes = sealed->bytes;
-  co_return co_await keep_sealed(std::move(sandbox), std::move(made), audit);
+  co_return co_await keep_sealed(std::move(sandbox), std::move(made), wish.row, audit);
 }
 
 // What was refused did not happen. Of what was not answered nobody knows before the next look at
@@ -135,7 +135,7 @@ awaitable<Result<void>> FleetImpl::intend(const Sandbox& sandbox, const Snapshot
 }
 
 awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
-                                                         Audited* audit) {
+                                                         SealRow row, Audited* audit) {
   const std::string head = std::exchange(sandbox->kept.head, made.id);
   // The writable layer itself has become the sealed one; by the other ways it stays as it is.
   if (made.kind == engine::SnapshotKind::Stacked) sandbox->kept.stack = made.stack;
@@ -149,8 +149,8 @@ awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, Sna
     batch.audit.push_back(audit->row);
   }
   Result<void> written;
-  if (made.checkpoint) {
-    post(std::move(batch));  // the row of the call itself comes behind it, and is waited for
+  if (row == SealRow::Behind) {
+    post(std::move(batch));  // the row of the call itself is waited for
   } else {
     written = co_await record(std::move(batch));
   }

@@ -47,6 +47,7 @@ awaitable<Result<void>> FleetImpl::checkpoint(SandboxPtr sandbox) {
   if (!turn) co_return std::unexpected(turn.error());
   SealWish want;
   want.checkpoint = true;
+  want.row = SealRow::Behind;
   want.copy = false;  // no call waits for a copy of everything
   const auto made = co_await seal(sandbox, std::move(want), nullptr);
   if (!made) co_return std::unexpected(made.error());

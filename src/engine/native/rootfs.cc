@@ -489,6 +489,7 @@ Result<Rootfs> RootfsBuilder::build() {
   if (scope_ == Scope::Whole) TRY(add_devices());
   TRY(finish_trees());
   out_.layer = std::move(layer_);
+  store_.let_go(out_.spent);
   return std::move(out_);
 }
 

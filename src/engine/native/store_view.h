@@ -41,6 +41,14 @@ class StoreView {
   // A folder with nothing in it.
   [[nodiscard]] Result<UniqueFd> nothing() { return open(Pool::kEmpty); }
 
+  // The mounts through which it looked: closing the last descriptor of one waits for every
+  // processor, and so whoever is in a hurry keeps them for later.
+  void let_go(std::vector<UniqueFd>& into) {
+    for (UniqueFd* mount : {&state_, &pool_}) {
+      if (*mount) into.push_back(std::move(*mount));
+    }
+  }
+
  private:
   [[nodiscard]] Result<int> state();
   [[nodiscard]] Result<int> pool();

@@ -441,13 +441,14 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
   slot.index = reserved.slot.index;
   const auto attempt = [&]() -> Result<Launched> {
     TRY(supply_.name(slot.index, id));
-    // The groups are made while the slot's namespaces may still be in the making.
+    // The groups are made, and the image is looked at, while the slot's namespaces may still be in
+    // the making.
     const IdPlan ids = reserved.slot.ids;
     const std::uint32_t index = slot.index;
     PendingGroups groups(options_.head_start.get(),
                          [&, ids, index] { return make_groups(id, request, ids, index); });
-    slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
     TRY(need_image());
+    slot = TRY_IN("id range", supply_.finish(std::move(reserved)));
     TRY(make_places(request));
     auto made = launch_in(slot, groups, id, request, folders, std::move(end));
     if (!made && !request.resume) remove_places(request.id);

@@ -139,7 +139,7 @@ class ProcessTable {
   void dismiss_attendant(Process& process);
   void* free_cradle();
   void leave_cradle(int pid);
-  [[nodiscard]] int fork_tenant(const TenantPlan& plan, int group);
+  [[nodiscard]] int fork_tenant(const TenantPlan& plan, int group, bool sole);
 
   void arm_output(Process& process, int which);
   void disarm_output(Process& process, int which);
@@ -169,6 +169,7 @@ class ProcessTable {
   uint8_t* cradles_ = nullptr;        // of children that borrow our memory
   Attendant* attendants_ = nullptr;   // likewise
   uint32_t used_ = 0;                 // slots beyond were never used
+  bool first_ = true;                 // nobody has been started yet
   uint32_t next_ = 0;                 // whose turn it is to send
   uint64_t ring_sum_ = 0;
   Slots<Process, wire::kProcessesMax> processes_;

@@ -1,6 +1,7 @@
 // From a Start request to a child on its way to exec. init does not wait for that exec: a sibling
-// could stop the child half-way. A quiet start learns of a failure when the child is reaped, a loud
-// one when its report pipe closes.
+// could stop the child half-way. Only the sole process of a sandbox has none, and borrows init's
+// memory until its exec, which saves copying that. A quiet start learns of a failure when the child
+// is reaped, a loud one when its report pipe closes.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -256,13 +257,15 @@ bool ProcessTable::open_channels(const wire::StartBody& body, Channels& channels
 
 // Tenants are the first to go when memory runs out: they inherit the score that init has for the
 // moment of the fork.
-int ProcessTable::fork_tenant(const TenantPlan& plan, int group) {
+int ProcessTable::fork_tenant(const TenantPlan& plan, int group, bool sole) {
   if (config_.oom_score >= 0 && pwrite(config_.oom_score, "500", 3, 0) != 3) return -EIO;
   const int directory = group == GroupPool::kNone ? kNoGroup : groups_.directory(group);
-  const long pid = fork_into(directory);
+  // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): nobody is there to hold it up.
+  const long pid = sole ? vfork() : fork_into(directory);
   if (pid == 0) run_tenant(plan);
+  const int reason = errno;
   if (config_.oom_score >= 0) (void)pwrite(config_.oom_score, "0", 1, 0);
-  return static_cast<int>(pid);
+  return static_cast<int>(sole && pid < 0 ? -reason : pid);
 }
 
 StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
@@ -272,7 +275,8 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
   Arguments& arguments = cradle != nullptr ? cradle->arguments : forked;
   arguments.fill(view);
   process.group = GroupPool::kNone;
-  if (groups_.present() && (view.body.flags & wire::kStartSole) == 0) {
+  const bool sole = (view.body.flags & wire::kStartSole) != 0;
+  if (groups_.present() && !sole) {
     process.group = groups_.acquire();
     if (process.group == GroupPool::kNone) return {errno, Step::Group};
   }
@@ -302,8 +306,9 @@ StartFailure ProcessTable::launch(Process& process, const wire::StartView& view,
     cradle->birth.plan = plan;
     process.pid = static_cast<int>(give_birth(cradle->birth));
   } else {
-    process.pid = fork_tenant(plan, process.group);
+    process.pid = fork_tenant(plan, process.group, sole && first_);
   }
+  first_ = false;
   if (process.pid > 0) return {};
   if (process.group != GroupPool::kNone) groups_.release(process.group);
   dismiss_attendant(process);
