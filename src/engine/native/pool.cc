@@ -28,6 +28,7 @@ constexpr const char* kFile = "store.img";
 constexpr const char* kFileMaking = "store.img.making";
 constexpr const char* kTrash = "trash/";
 constexpr std::size_t kRemovalsMax = 8;
+constexpr std::size_t kReadyAhead = 3;
 constexpr std::uint64_t kReserveBytes = 64ULL << 20U;  // below it nothing new is begun
 constexpr std::uint64_t kMiBMask = (1ULL << 20U) - 1;
 constexpr std::uint64_t kFileBytesMin = 256ULL << 20U;
@@ -146,12 +147,13 @@ Result<Pool> Pool::open(int state, const Options& options) {
 
 Result<void> Pool::prepare() {
   const sys::ModeMask none(0);
-  for (const char* folder : {"layers", "sandboxes", "volumes", "making", "aside", kEmpty})
+  for (const char* folder : {"layers", "sandboxes", "volumes", "making", "ready", "aside", kEmpty})
     TRY(sys::make_dir(root_.get(), folder, 0711, sys::Existing::Accept));
   TRY(sys::make_dir(root_.get(), "trash", 0700, sys::Existing::Accept));
   TRY(own(root_.get(), kEmpty));
   TRY(put_back());
   TRY(empty("making"));
+  TRY(empty("ready"));
   return empty("trash");
 }
 
@@ -202,23 +204,41 @@ Result<std::string> Pool::make_ready(std::uint64_t bytes) {
     return failure(Errc::Exhausted, "the store has " + std::to_string(free >> 20U) +
                                         " MiB left: remove snapshots, images or volumes");
   }
+  asked_ = true;
+  std::string path;
+  if (ready_.empty()) {
+    path = TRY(make_folder("making"));
+  } else {
+    path = std::move(ready_.back());
+    ready_.pop_back();
+  }
+  if (bytes == 0) return path;
+  const auto limited = limit(path, bytes);
+  if (limited) return path;
+  (void)remove(path);
+  return std::unexpected(limited.error());
+}
+
+Result<std::string> Pool::make_folder(const std::string& below) {
   const std::string name = TRY(SandboxId::random()).str();
-  const std::string path = kMaking + name;
-  const UniqueFd dir = TRY(sys::open_at(root_.get(), "making", O_RDONLY | O_DIRECTORY));
+  std::string path = below + "/" + name;
+  const UniqueFd dir = TRY(sys::open_at(root_.get(), below, O_RDONLY | O_DIRECTORY));
   {
     const sys::ModeMask mask(022);
     TRY(limits_ ? sys::make_subvolume(dir.get(), name)
                 : sys::make_dir(dir.get(), name, 0755, sys::Existing::Refuse));
   }
-  const auto dress = [&]() -> Result<void> {
-    TRY(own(root_.get(), path));
-    if (bytes != 0) TRY(limit(path, bytes));
-    return {};
-  };
-  const auto dressed = dress();
-  if (dressed) return path;
+  const auto owned = own(root_.get(), path);
+  if (owned) return path;
   (void)remove(path);
-  return std::unexpected(dressed.error());
+  return std::unexpected(owned.error());
+}
+
+bool Pool::stock() {
+  if (!asked_ || ready_.size() >= kReadyAhead) return false;
+  auto made = make_folder("ready");
+  if (made) ready_.push_back(*std::move(made));
+  return made.has_value();  // a full disk is told to who asks
 }
 
 Result<void> Pool::make(const std::string& path, std::uint64_t bytes) {
@@ -274,6 +294,13 @@ Result<void> Pool::remove(const std::string& path) {
   }
   reap();
   if (removals_.size() < kRemovalsMax) return start_removal(going);
+  backlog_ = true;
+  return {};
+}
+
+Result<void> Pool::discard(const std::string& path) {
+  const SandboxId name = TRY(SandboxId::random());
+  TRY(rename(path, kTrash + name.str()));
   backlog_ = true;
   return {};
 }

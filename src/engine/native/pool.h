@@ -60,12 +60,18 @@ class Pool {
   [[nodiscard]] Result<void> copy(const std::string& from, const std::string& to);
   // Out of sight at once; the work is done in the background.
   [[nodiscard]] Result<void> remove(const std::string& path);
+  // The same for who is in a hurry: the work waits for idle time.
+  [[nodiscard]] Result<void> discard(const std::string& path);
   [[nodiscard]] Result<std::vector<StoreEntry>> list() const;
   // In idle time: ends removals, begins those that had to wait.
   void tidy();
+  // In idle time: one more empty folder ahead of who will ask for it. False when there are enough,
+  // or nobody has asked yet.
+  [[nodiscard]] bool stock();
 
  private:
   [[nodiscard]] static Result<void> mount_file(int state, const Options& options);
+  [[nodiscard]] Result<std::string> make_folder(const std::string& below);
   [[nodiscard]] Result<void> prepare();
   [[nodiscard]] Result<void> empty(const std::string& folder);
   [[nodiscard]] Result<void> put_back();
@@ -77,6 +83,8 @@ class Pool {
   std::string kind_;
   std::string why_;
   bool limits_ = false;
+  bool asked_ = false;              // for an empty folder, since the start
+  std::vector<std::string> ready_;  // empty folders ahead, below "ready"
   std::vector<sys::Child> removals_;
   bool removed_ = false;  // since the file system was last asked to give space back
   bool backlog_ = false;  // something lies in the trash for which there was no process

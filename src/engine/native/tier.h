@@ -109,7 +109,10 @@ class NativeTier {
   // One step of making things ahead, for when nothing else is to do. False when there is nothing
   // left to make.
   [[nodiscard]] Result<bool> refill() {
-    if (pool_) pool_->tidy();
+    if (pool_) {
+      pool_->tidy();
+      if (pool_->stock()) return true;
+    }
     return supply_.refill();
   }
   [[nodiscard]] bool makes_ahead() const noexcept { return options_.lifetime == Lifetime::Service; }

@@ -285,7 +285,7 @@ Result<void> NativeTier::swap_on_disk(Sandbox& sandbox, LaunchRequest& request,
     return done;
   }
   // What stays there would be put back by the next launcher.
-  if (!pool_->remove(aside)) (void)sandbox.kill();
+  if (!pool_->discard(aside)) (void)sandbox.kill();
   return {};
 }
 
