@@ -273,6 +273,10 @@ class Lives(harness.unittest.TestCase):
         os.kill(worker, 9)
         server.process.wait(harness.PATIENCE)
         wait_for(lambda: not [pid for pid in server.seen if server.alive(pid)], "the end of every process")
+        # Empty groups are the next launcher's to take away.
+        server.start()
+        self.assertEqual(server.stop(), 0)
+        server.wait_until_clean()
 
 
 def tiered(tier):
