@@ -39,7 +39,6 @@ TEST_F(BadInput, CapabilityFiles) {
   refused(with_config("a: [1\n"), 2, {"capability validation error", "line"});
   refused(with_config("surprise: 1\n"), 2, {"surprise", "line 1"});
   refused(with_config("sandbox_tier: docker\n"), 2, {"sandbox_tier", "docker", "seccomp"});
-  refused(with_config("sandbox_tier: gvisor\n"), 125, {"sandbox_tier", "gvisor", "use 'seccomp'"});
   refused(with_config("sandbox_tier: firecracker\n"), 125, {"micro"});
   refused(with_config("resource_limits: {max_memory_mb: -1}\n"), 2, {"max_memory_mb", "-1"});
   refused(with_config("resource_limits: {max_cpu_seconds: 0}\n"), 2, {"max_cpu_seconds", "0"});
@@ -79,7 +78,6 @@ TEST_F(BadInput, Limits) {
   refused(with({"--user", "65535"}), 2, {"--user", "65535"});
   refused(with({"--user", "root"}), 2, {"--user", "root"});
   refused(with({"--tier", "docker"}), 2, {"--tier", "docker"});
-  refused(with({"--tier", "gvisor"}), 125, {"gvisor", "use 'seccomp'"});
   refused(with({"--workdir", "relative"}), 2, {"--workdir", "relative"});
   refused(with({"--workdir", "/a/../b"}), 2, {"--workdir", ".."});
   refused(with({"--env", "1BAD=x"}), 2, {"--env", "1BAD"});

@@ -280,8 +280,8 @@ TEST(LauncherWire, UnknownBitsOfAProfileAreDropped) {
   request.store_mounts.clear();
   Bytes bytes = written(request);
   // Behind the profile: the scope, the capabilities, the gate, the number of its ports, two ports,
-  // the proxy's, what it says of the store, the certificates as two strings.
-  constexpr std::ptrdiff_t kStore = 1 + 4 + 1 + 1 + 1 + 1 + 4;
+  // the proxy's, the tier, what it says of the store, the certificates as two strings.
+  constexpr std::ptrdiff_t kStore = 1 + 1 + 4 + 1 + 1 + 1 + 1 + 4;
   constexpr std::ptrdiff_t kBehind = 1 + 1 + 1 + 4 + 2 * 2 + 2 + kStore + 2 * 4 + kTrustBytesMax;
   std::fill(bytes.end() - kBehind - 4, bytes.end() - kBehind, std::byte{0xfe});
   Reader reader = body(bytes);

@@ -83,8 +83,13 @@ Result<void> give_identity(const native::Sandbox& sandbox, const LaunchRequest& 
 }  // namespace
 
 // What is missing is looked for again at the next launch: somebody may set it up meanwhile.
-Result<void> MicrovmTier::open() {
+Result<void> MicrovmTier::look() {
   if (!driver_) driver_ = TRY(qemu_driver().look());
+  return {};
+}
+
+Result<void> MicrovmTier::open() {
+  TRY(look());
   if (!store_) {
     const UniqueFd state = TRY(sys::open_at(AT_FDCWD, state_dir_, O_RDONLY | O_DIRECTORY));
     store_ = TRY(VmStore::open(state.get()));

@@ -26,6 +26,7 @@ class MicrovmTier final : public CarriedTier {
   MicrovmTier(std::string state_dir, Patience patience)
       : state_dir_(std::move(state_dir)), patience_(patience) {}
 
+  [[nodiscard]] Result<void> look() override;
   [[nodiscard]] Result<TierFacts> facts() override;
   [[nodiscard]] Result<void> check(const LaunchRequest& request) override;
   [[nodiscard]] Result<native::Rootfs> files(const CarriedFiles& wish) override;

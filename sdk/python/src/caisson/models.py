@@ -18,7 +18,7 @@ class NetworkState(Model):
 class Record(Model):
     """Which walls hold."""
 
-    tier: str
+    tier: Literal["native", "gvisor", "microvm"]
     kernel: str
     landlock_abi: int
     seccomp: str
@@ -43,7 +43,7 @@ class SandboxInfo(Model):
     state: Literal["creating", "running", "paused", "stopped", "ended"]
     profile: str
     image: str
-    tier: str
+    tier: Literal["native", "gvisor", "microvm"]
     tools: List[str]
     filesystem: Filesystem
     resource_limits: Limits

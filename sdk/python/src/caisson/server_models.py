@@ -118,7 +118,7 @@ class Server(Model):
     open: bool
     profiles: List[str]
     default_image: str
-    tiers: List[str]
+    tiers: List[Literal["native", "gvisor", "microvm"]]
     caller: CallerInfo
 
 

@@ -98,7 +98,11 @@ export interface CreateRequest {
   checkpoint?: 'none' | 'each_call' | null | undefined;
   /** Volumes of your tenant, and where they are inside. */
   volumes?: VolumeUse[] | null | undefined;
-  /** `native`; others are not supported by this version. */
+  /**
+   * What keeps its programs apart from this host: `native` (the default), `gvisor` or `microvm`;
+   * `seccomp` and `firecracker` mean the first and the last. 501 where this host lacks it; see
+   * `tiers` of the server.
+   */
   tier?: string | null | undefined;
   /** Tools that may be used; any other is denied. */
   tools?: string[] | null | undefined;
@@ -193,7 +197,7 @@ export interface SandboxInfo {
   profile: string;
   /** `host`, or the reference of an image. */
   image: string;
-  tier: string;
+  tier: 'native' | 'gvisor' | 'microvm';
   tools: string[];
   filesystem: {
     root: 'read_only' | 'writable';
@@ -238,7 +242,8 @@ export interface SandboxInfo {
   network: NetworkState;
   /** Which walls hold. */
   record: {
-    tier: string;
+    tier: 'native' | 'gvisor' | 'microvm';
+    /** What runs its programs. */
     kernel: string;
     landlock_abi: number;
     seccomp: string;
@@ -742,7 +747,7 @@ export interface Server {
   open: boolean;
   profiles: string[];
   default_image: string;
-  tiers: string[];
+  tiers: ('native' | 'gvisor' | 'microvm')[];
   caller: {
     tenant: string;
     /** Its id. */
