@@ -31,9 +31,8 @@ const json::object* mount_at(const json::value& config, std::string_view at) {
 }
 
 bool has_option(const json::object& mount, std::string_view option) {
-  return std::ranges::any_of(mount.at("options").as_array(), [&](const json::value& one) {
-    return one.as_string() == option;
-  });
+  return std::ranges::any_of(mount.at("options").as_array(),
+                             [&](const json::value& one) { return one.as_string() == option; });
 }
 
 TEST(GvisorBundle, InitIsProcessOneAndNobodysTwin) {
@@ -86,7 +85,7 @@ TEST(GvisorBundle, WhatOthersChangeIsAMountOfItsOwn) {
   volume.kind = StoreMount::Kind::Volume;
   volume.at = "/data";
   wish.store_mounts = {volume};
-  const std::vector<std::string> places{"data",       "data/below", "tmp/folder", "usr",
+  const std::vector<std::string> places{"data",      "data/below", "tmp/folder", "usr",
                                         "work/copy", "work/real",  "workspace"};
   EXPECT_EQ(mounts_of_their_own(wish, places),
             (std::vector<bool>{true, true, true, false, false, true, false}));

@@ -1,6 +1,6 @@
 // guest/boot — caisson-boot: the first program of a microVM. It is /init of our initramfs: it loads
-// the modules that the disks and the channel need, reads the BootRecord that lies beside it, makes the
-// sandbox's root of a read-only image and a writable disk, and becomes caisson-init with the
+// the modules that the disks and the channel need, reads the BootRecord that lies beside it, makes
+// the sandbox's root of a read-only image and a writable disk, and becomes caisson-init with the
 // channel as its stream. Start at main.cc. Static, on musl, without the C++ library; it allocates
 // nothing. Never here: frames (but for the one that says why it failed), processes, the network.
 //
@@ -18,7 +18,7 @@ namespace caisson::boot {
 // Where things are in the initramfs.
 constexpr char kModules[] = "/modules";
 constexpr char kModuleOrder[] = "/modules/order";  // a name per line; '-' before one that may fail
-constexpr char kRecord[] = "/record";  // wire::kBootFile
+constexpr char kRecord[] = "/record";              // wire::kBootFile
 constexpr char kInit[] = "/caisson-init";
 constexpr char kImage[] = "/image";
 constexpr char kUpper[] = "/upper";

@@ -1,6 +1,6 @@
-// guest/protocol/boot_record.h — what caisson-boot, the first program of a microVM, must know before
-// there is a root for anybody: a file of the machine's first file system, kBootFile, that the
-// launcher writes for this machine alone. caisson-boot makes the root out of the two disks, and
+// guest/protocol/boot_record.h — what caisson-boot, the first program of a microVM, must know
+// before there is a root for anybody: a file of the machine's first file system, kBootFile, that
+// the launcher writes for this machine alone. caisson-boot makes the root out of the two disks, and
 // becomes caisson-init with the channel as its stream for life, where the frames of protocol.h
 // begin. Where it fails it writes one of them, Failed with the id 0, whose text says where, and the
 // machine ends.
