@@ -54,9 +54,6 @@ class CarriedTier {
   CarriedTier& operator=(const CarriedTier&) = delete;
   virtual ~CarriedTier() = default;
 
-  // Asks programs of the host about themselves. Called before facts() and among the host's own
-  // mounts, the only place where they find what they need.
-  [[nodiscard]] virtual Result<void> look() { return {}; }
   // Unsupported, by name, where this tier cannot run.
   [[nodiscard]] virtual Result<TierFacts> facts() = 0;
   // What of a request it cannot hold.

@@ -122,8 +122,10 @@ class JsonLog(Attack):
             quoted = urllib.parse.quote(text.encode())
             for path in (f"/{quoted}", f"/api/v1/sandboxes/{quoted}/files/x"):
                 self.server.call("GET", path)
-        lines = [line for line in self.server.log().split("\n") if "request_id" in line]
-        self.assertGreaterEqual(len(lines), 2 * len(INJECTIONS))
+        told = lambda: [line for line in self.server.log().split("\n") if "request_id" in line]
+        # A line is written when its answer has been.
+        live_server.wait_until("a line for each request", lambda: len(told()) >= 2 * len(INJECTIONS))
+        lines = told()
         for line in lines:
             entry = json.loads(line)
             self.assertEqual(entry["message"], "request")

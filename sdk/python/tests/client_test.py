@@ -44,7 +44,7 @@ class Cagebox(ClientCase):
         with self.assertRaises(caisson.InvalidArgumentError) as wrong:
             self.client.create(resource_limits=Limits(cpu=-1))
         self.assertEqual(wrong.exception.field, "resource_limits.cpu")
-        with self.assertRaises(caisson.UnsupportedError):
+        with self.assertRaises(caisson.InvalidArgumentError):
             self.client.create(tier="nothing-of-the-kind")
         with self.assertRaises(caisson.UnauthenticatedError), Client(self.server.url, "cais_wrong") as stranger:
             stranger.sandboxes()

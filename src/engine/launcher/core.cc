@@ -23,10 +23,10 @@ Result<LauncherCore> LauncherCore::open(native::TierOptions options) {
   const std::string state_dir = options.state_dir;
   const auto patience = options.lifetime == native::Lifetime::OneShot ? microvm::Patience::Wait
                                                                       : microvm::Patience::Ask;
+  auto machines = std::make_unique<microvm::MicrovmTier>(state_dir, patience);
   auto tier = TRY(native::NativeTier::open(std::move(options)));
   tier->add(policy::SandboxTier::Gvisor, std::make_unique<gvisor::GvisorTier>(state_dir));
-  tier->add(policy::SandboxTier::Microvm,
-            std::make_unique<microvm::MicrovmTier>(state_dir, patience));
+  tier->add(policy::SandboxTier::Microvm, std::move(machines));
   return LauncherCore(std::move(tier));
 }
 

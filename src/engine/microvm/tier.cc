@@ -16,6 +16,7 @@
 #include "guest/protocol/protocol.h"
 #include "sys/file.h"
 #include "sys/mount.h"
+#include "sys/namespace.h"
 #include "sys/socket.h"
 
 namespace caisson::engine::microvm {
@@ -23,6 +24,7 @@ namespace {
 
 // The processor is emulated: this version starts no other machine.
 constexpr Accelerator kAccelerator = Accelerator::Emulated;
+constexpr const char* kOwnMounts = "/proc/self/ns/mnt";
 
 Result<UniqueFd> no_private_files() {
   return sys::new_mount("tmpfs", {{"mode", "0700"}, {"size", "4k"}, {"nr_inodes", "2"}},
@@ -82,9 +84,26 @@ Result<void> give_identity(const native::Sandbox& sandbox, const LaunchRequest& 
 
 }  // namespace
 
+MicrovmTier::MicrovmTier(std::string state_dir, Patience patience)
+    : state_dir_(std::move(state_dir)), patience_(patience) {
+  if (patience == Patience::Wait) return;  // of a single run, which stays where it is
+  auto home = sys::open_at(AT_FDCWD, kOwnMounts, O_RDONLY);
+  if (!home) return;
+  if (auto parked = sys::park(std::move(*home))) home_mounts_ = std::move(*parked);
+}
+
 // What is missing is looked for again at the next launch: somebody may set it up meanwhile.
 Result<void> MicrovmTier::look() {
-  if (!driver_) driver_ = TRY(qemu_driver().look());
+  if (driver_) return {};
+  if (!home_mounts_) {
+    driver_ = TRY(qemu_driver().look());
+    return {};
+  }
+  const UniqueFd here = TRY(sys::open_at(AT_FDCWD, kOwnMounts, O_RDONLY));
+  const sys::MountNamespaceVisit visit(home_mounts_.get(), here.get());
+  if (!visit.inside())
+    return caisson::failure(Errc::Internal, "the host's mounts cannot be visited");
+  driver_ = TRY(qemu_driver().look());
   return {};
 }
 

@@ -22,11 +22,10 @@ namespace caisson::engine::microvm {
 
 class MicrovmTier final : public CarriedTier {
  public:
-  // `patience`: whether a launch waits for an image of its root.
-  MicrovmTier(std::string state_dir, Patience patience)
-      : state_dir_(std::move(state_dir)), patience_(patience) {}
+  // `patience`: whether a launch waits for an image of its root. Made while we are among the host's
+  // own mounts: programs of the host are asked about themselves there, whatever we leave later.
+  MicrovmTier(std::string state_dir, Patience patience);
 
-  [[nodiscard]] Result<void> look() override;
   [[nodiscard]] Result<TierFacts> facts() override;
   [[nodiscard]] Result<void> check(const LaunchRequest& request) override;
   [[nodiscard]] Result<native::Rootfs> files(const CarriedFiles& wish) override;
@@ -40,6 +39,7 @@ class MicrovmTier final : public CarriedTier {
     UniqueFd upper;
   };
   [[nodiscard]] Result<void> open();
+  [[nodiscard]] Result<void> look();
   // A copy of a machine that has booted, where there is one of that kind.
   [[nodiscard]] Result<bool> start_copy(const CarriedPart& part, const std::string& kind,
                                         MachineParts& parts, Disks& disks);
@@ -48,6 +48,7 @@ class MicrovmTier final : public CarriedTier {
 
   std::string state_dir_;
   Patience patience_;
+  UniqueFd home_mounts_;
   ClockRate rate_;
   std::optional<DriverFacts> driver_;
   std::optional<VmStore> store_;

@@ -433,11 +433,6 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
   const SandboxId id = TRY(SandboxId::parse(request.id));
   if (request.tier != policy::SandboxTier::Native) {
     CarriedTier* tier = TRY(carried(request.tier));
-    {
-      std::optional<sys::MountNamespaceVisit> visit;
-      if (home_mounts_) visit.emplace(home_mounts_.get(), own_mounts_.get());
-      TRY(tier->look());
-    }
     TRY(tier->facts());
     TRY(tier->check(request));
   }
