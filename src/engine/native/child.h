@@ -108,7 +108,7 @@ struct ChildPlan {  // no owners in here: the parent owns, the child only looks
   bool bare = false;  // the sockets and nothing else
   int carried = -1;   // of a carrier: its end of the stream to an init elsewhere
   int base = -1;      // opened by the child itself: the folder behind the root
-  // Of another program than ours: these, in this order, and no other. Sources lie above all targets.
+  // Of another program than ours: these, in this order, no other. Sources lie above all targets.
   const ChildDescriptor* descriptors = nullptr;
   std::size_t descriptor_count = 0;
   // It is executed by a child of this one, which then ends: it belongs to process 1 of its pid
