@@ -14,7 +14,8 @@ target_compile_options(caisson_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
   -Woverloaded-virtual -Wformat=2
   -Wno-gnu-statement-expression  # TRY is one
-  -fstack-protector-strong -fstack-clash-protection)
+  -fstack-protector-strong -fstack-clash-protection
+  -ffunction-sections -fdata-sections)  # so that --gc-sections and start_order.txt have something to choose from
 if(CAISSON_WERROR)
   target_compile_options(caisson_flags INTERFACE -Werror)
 endif()
@@ -31,6 +32,9 @@ elseif(CAISSON_SANITIZE STREQUAL "thread")
 elseif(CAISSON_SANITIZE)
   message(FATAL_ERROR "CAISSON_SANITIZE is '${CAISSON_SANITIZE}': want 'address', 'thread' or nothing")
 else()
+  # What we do is system calls: less inlining than usual is less code to compile and to fault in, and costs no time
+  # that can be measured.
+  target_compile_options(caisson_flags INTERFACE "SHELL:-mllvm -inline-threshold=100")
   # Tests are compiled without optimisation, in half the time; what they test is as it is shipped.
   set(plain $<BOOL:$<TARGET_PROPERTY:CAISSON_PLAIN>>)
   target_compile_options(caisson_flags INTERFACE

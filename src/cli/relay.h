@@ -10,10 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
-#include "engine/launcher/core.h"
+#include "base/unique_fd.h"
 #include "engine/link/guest_link.h"
 #include "guest/protocol/protocol.h"
+
+namespace caisson::engine {
+class LauncherCore;
+}
 
 namespace caisson::cli {
 

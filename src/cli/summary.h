@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "control/egress_child.h"
-#include "engine/launcher/core.h"
+#include "engine/launcher/answers.h"
 #include "guest/protocol/protocol.h"
 
 namespace caisson::cli {

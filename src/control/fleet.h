@@ -26,7 +26,7 @@
 #include "control/network_rules.h"
 #include "control/work_tree.h"
 #include "egress/gate/gate.h"
-#include "engine/launcher/core.h"
+#include "engine/launcher/answers.h"
 #include "engine/link/guest_session.h"
 #include "store/store.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/launcher/core.h"
+#include "engine/launcher/answers.h"
 #include "engine/launcher/living.h"
 #include "engine/layers.h"
 

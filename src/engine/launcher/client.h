@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "engine/launcher/core.h"
+#include "engine/launcher/answers.h"
 #include "engine/launcher/wire.h"
 #include "sys/process.h"
 #include "sys/socket.h"

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "engine/gate.h"
 #include "engine/launch_request.h"
-#include "engine/launcher/core.h"
+#include "engine/launcher/answers.h"
 #include "engine/layers.h"
 
 namespace caisson::engine::launcher_wire {

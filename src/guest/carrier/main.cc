@@ -37,6 +37,13 @@ uint8_t* map(size_t bytes) {
   _exit(1);
 }
 
+// The launcher's socket first: who sees the server's one end and then asks why must not be told
+// that all is well.
+[[noreturn]] void end(int status) {
+  (void)shutdown(wire::kFdControl, SHUT_RDWR);
+  _exit(status);
+}
+
 bool is_stream_socket(int fd) {
   int type = 0;
   socklen_t size = sizeof(type);
@@ -96,12 +103,12 @@ class Carrier final : public Hands {
     for (;;) {
       core_.pump();
       flush();
-      if (core_.state() == Core::State::Broken || core_.state() == Core::State::Failed) _exit(1);
+      if (core_.state() == Core::State::Broken || core_.state() == Core::State::Failed) end(1);
       arm();
       const bool over = core_.state() == Core::State::Over;
       epoll_event events[kEventsMax];
       const int count = epoll_wait(epoll_, events, kEventsMax, wait_ms(over));
-      if (over && count == 0) _exit(0);
+      if (over && count == 0) end(0);
       for (int i = 0; i < count; ++i) handle(events[i]);
     }
   }
@@ -166,7 +173,7 @@ class Carrier final : public Hands {
       const ssize_t sent =
           send(wire::kFdCarried, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (later(sent)) break;
-      if (sent < 0) _exit(0);  // init is gone
+      if (sent < 0) end(0);  // init is gone
       core_.init_took(static_cast<size_t>(sent));
     }
     if (server_ >= 0 && !flush_server()) {
@@ -244,7 +251,7 @@ class Carrier final : public Hands {
     if (space.size == 0) return;
     const ssize_t got = recv(wire::kFdCarried, space.data, space.size, MSG_DONTWAIT);
     if (later(got)) return;
-    if (got <= 0) _exit(0);  // init has ended
+    if (got <= 0) end(0);  // init has ended
     core_.init_gave(static_cast<size_t>(got));
   }
 
