@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "cli/terminal.h"
+#include "engine/launcher/core.h"
 #include "sys/process.h"
 
 namespace caisson::cli {
