@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/gvisor/gvisor.h"
+#include "engine/launcher/blank.h"
 #include "engine/microvm/tier.h"
 #include "engine/seccomp/filter.h"
 #include "sys/namespace.h"
@@ -13,7 +14,6 @@ namespace caisson::engine {
 namespace {
 
 constexpr seconds kFreezeWait{2};
-constexpr std::size_t kBlanksMax = 2;
 constexpr seconds kEndingWait{1};
 constexpr microseconds kCpuCheckMin{500};  // the clock of CPU time is not finer
 
@@ -113,36 +113,6 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
 
 namespace {
 
-// Everything that is fixed when a sandbox is made. Limits of the groups are not: they are set when
-// it is handed out.
-bool fits(const LaunchRequest& blank, const LaunchRequest& request) {
-  LaunchRequest same = request;
-  same.id = blank.id;
-  // A machine has the memory that it was made with.
-  if (blank.tier != policy::SandboxTier::Microvm)
-    same.limits.memory_bytes = blank.limits.memory_bytes;
-  // Another kernel's init has been told how many it may start.
-  if (!is_carried(blank)) same.limits.processes = blank.limits.processes;
-  same.limits.cpu_millis = blank.limits.cpu_millis;
-  same.limits.cpu_time_us = blank.limits.cpu_time_us;
-  same.limits.life_us = blank.limits.life_us;
-  return same == blank;
-}
-
-// What can be given to a blank when it is handed out: a name, and layers above its own.
-bool can_become(const LaunchRequest& blank, const LaunchRequest& request) {
-  const std::vector<std::string>& own = blank.stack.layers;
-  const std::vector<std::string>& wanted = request.stack.layers;
-  if (is_carried(blank)) return false;
-  if (request.stack.host != blank.stack.host || wanted.size() < own.size() ||
-      !std::equal(own.rbegin(), own.rend(), wanted.rbegin()))
-    return false;
-  LaunchRequest same = request;
-  same.hostname = blank.hostname;
-  same.stack = blank.stack;
-  return fits(blank, same);
-}
-
 const std::string& host_name(const LaunchRequest& request, const std::string& id) {
   return request.hostname.empty() ? id : request.hostname;
 }
@@ -160,13 +130,9 @@ Result<native::Launched> LauncherCore::launch_or_take(const LaunchRequest& reque
                                                       native::GuestEnd end) {
   if (!request.id.empty()) return tier_->launch(request, std::move(folders), std::move(end));
   CAISSON_ASSERT(!end.stream);  // a blank has its own
+  demand_.ask(request, Clock::now());
   auto taken = take_blank(request);
   if (taken) return taken;
-  // What is this one sandbox's alone, nobody will ask for again.
-  if (request.folders.empty() && request.writable.empty() && request.trust.empty() &&
-      request.store_mounts.empty() && request.program == Program::Init &&
-      (!wanted_ || !can_become(*wanted_, request)))
-    wanted_ = request;
   LaunchRequest named = request;
   named.id = TRY(SandboxId::random()).str();
   return tier_->launch(named, std::move(folders));
@@ -205,21 +171,33 @@ Result<void> LauncherCore::become(Blank& blank, const LaunchRequest& request) {
   return sys::rename_host(sandbox.pidfd(), name);
 }
 
+// One step: a blank more, or one less. False when there is no more to do.
 bool LauncherCore::make_blank() {
-  if (!wanted_ || blanks_.size() >= kBlanksMax) return false;
-  // Another kind is asked for now: the old ones would wait for ever.
-  if (!blanks_.empty() && !fits(blanks_.front().request, *wanted_)) {
-    (void)tier_->destroy(std::move(blanks_.front().launched.sandbox));
-    blanks_.erase(blanks_.begin());
-    return true;
+  std::vector<const LaunchRequest*> ready;
+  for (const Blank& blank : blanks_) ready.push_back(&blank.request);
+  const LaunchRequest* kind = demand_.missing(ready, Clock::now());
+  std::optional<std::size_t> gone = demand_.unwanted(ready);
+  if (!gone && kind == nullptr) return false;
+  if (!gone) {
+    const Demand::Room room = demand_.room_for(*kind, ready);
+    if (!room.enough && !room.instead) return false;
+    gone = room.instead;
   }
+  if (!gone) return add_blank(*kind);
+  const auto at = blanks_.begin() + static_cast<std::ptrdiff_t>(*gone);
+  (void)tier_->destroy(std::move(at->launched.sandbox));
+  blanks_.erase(at);
+  return true;
+}
+
+bool LauncherCore::add_blank(LaunchRequest request) {
   const auto id = SandboxId::random();
   if (!id) return false;
-  LaunchRequest request = *wanted_;
   request.id = id->str();
   auto launched = tier_->launch(request, {});
   if (!launched) {
-    wanted_.reset();  // the next request that fails says why to somebody
+    // The next request that fails says why to somebody.
+    demand_.forget([&](const LaunchRequest& kind) { return fits(request, kind); });
     return false;
   }
   blanks_.push_back({std::move(request), std::move(*launched)});

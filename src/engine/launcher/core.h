@@ -22,6 +22,7 @@
 #include "engine/gate.h"
 #include "engine/launch_request.h"
 #include "engine/launcher/answers.h"
+#include "engine/launcher/demand.h"
 #include "engine/launcher/living.h"
 #include "engine/native/tier.h"
 #include "engine/usage.h"
@@ -89,7 +90,7 @@ class LauncherCore {
   [[nodiscard]] std::optional<TimePoint> next_check() const;
   void tick();
 
-  // Idle work: slots, networks, and whole blank sandboxes of the kind that was asked for last.
+  // Idle work: slots, networks, and whole blank sandboxes of the kinds that were asked for lately.
   // False when there is none.
   [[nodiscard]] bool refill();
 
@@ -123,6 +124,7 @@ class LauncherCore {
   [[nodiscard]] Result<native::Launched> take_blank(const LaunchRequest& request);
   [[nodiscard]] Result<void> become(Blank& blank, const LaunchRequest& request);
   [[nodiscard]] bool make_blank();
+  [[nodiscard]] bool add_blank(LaunchRequest request);
   void check_time(Live& live);
   void reap(Live& live);
   void arm(Live& live);
@@ -135,7 +137,7 @@ class LauncherCore {
   // The tier outlives its sandboxes: it stands first.
   std::unique_ptr<native::NativeTier> tier_;
   std::vector<Blank> blanks_;
-  std::optional<LaunchRequest> wanted_;  // what blanks are made like
+  Demand demand_;  // which blanks to make
   std::map<std::string, Live, std::less<>> live_;
   std::set<std::pair<TimePoint, std::string>>
       due_;  // so that a look at the clock costs the same with a thousand alive

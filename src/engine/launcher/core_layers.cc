@@ -127,9 +127,8 @@ Result<void> LauncherCore::drop(StoreEntry::Kind kind, const std::string& name) 
     if (kind == StoreEntry::Kind::Upper) return failure(Errc::Busy, "'" + name + "' is in use");
     (void)tier_->destroy(std::move(at->launched.sandbox));
     at = blanks_.erase(at);
-    wanted_.reset();
   }
-  if (wanted_ && uses(*wanted_, kind, name)) wanted_.reset();
+  demand_.forget([&](const LaunchRequest& one) { return uses(one, kind, name); });
   const std::string path = folder_of(kind) + name;
   if (!store->has(path)) return failure(Errc::NotFound, "'" + name + "' is not in the store");
   return store->remove(path);
