@@ -21,7 +21,7 @@ class Figure:
     name: str
     note: str = ""
     samples: list = field(default_factory=list)
-    summary: tuple = ()  # (min, median, p90) where the samples are somebody else's
+    summary: tuple = ()  # (min, median, p90, p99) where the samples are somebody else's
     skipped: str = ""
 
     def numbers(self):
@@ -29,7 +29,7 @@ class Figure:
             return self.summary
         if not self.samples:
             return None
-        return min(self.samples), quantile(self.samples, 0.5), quantile(self.samples, 0.9)
+        return min(self.samples), *(quantile(self.samples, share) for share in (0.5, 0.9, 0.99))
 
 
 def rows(figures, reference):
@@ -47,7 +47,7 @@ def rows(figures, reference):
 
 def table(title, figures, reference, markdown):
     """The whole table as text, with a line for each figure that is missing."""
-    head = [title, "n", "min ms", "median ms", "p90 ms", f"vs {reference}"]
+    head = [title, "n", "min ms", "median ms", "p90 ms", "p99 ms", f"vs {reference}"]
     lines = [head, *rows(figures, reference)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 

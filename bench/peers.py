@@ -139,8 +139,16 @@ class Bubblewrap(Peer):
                 "--tmpfs", "/tmp", "--ro-bind", str(self.payloads / "true"), "/tmp/true", "/tmp/true"]
 
 
+class Nsjail(Peer):
+    name, note, program = "nsjail", "no seccomp or Landlock", "nsjail"
+
+    def run_command(self):
+        return [self.path, "--really_quiet", "--mode", "o", "--chroot", "/", "--tmpfsmount", "/tmp", "--bindmount_ro",
+                f"{self.payloads / 'true'}:/tmp/true", "--", "/tmp/true"]
+
+
 class Oci(Peer):
-    """runc and runsc: the same bundle, made here, and the same verbs."""
+    """runc, crun and runsc: the same bundle, made here, and the same verbs."""
 
     flags = ()
     def prepare(self):
@@ -182,6 +190,11 @@ class Oci(Peer):
 
 class Runc(Oci):
     name, note, program, every = "runc", "no seccomp", "runc", 2
+    detach, force = ("--detach",), "--force"
+
+
+class Crun(Oci):
+    name, note, program, every = "crun", "no seccomp", "crun", 2
     detach, force = ("--detach",), "--force"
 
 
