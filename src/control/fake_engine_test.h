@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -139,6 +141,8 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (const auto gate = world_.store.seal_waits) {
       if (co_await gate->wait() != engine::Wake::Woken) co_return failure(Errc::Gone, "left");
     }
+    // A launcher never answers in the same turn.
+    co_await boost::asio::post(boost::asio::use_awaitable);
     if (world_.store.sealed_but) co_return std::unexpected(*world_.store.sealed_but);
     co_return engine::Sealed{running ? engine::SnapshotKind::Cow : engine::SnapshotKind::Stacked,
                              7};

@@ -130,6 +130,7 @@ awaitable<Result<SnapshotRecord>> FleetImpl::fork_point(SandboxPtr parent) {
     if (parent->next_fork == shared) parent->next_fork.reset();
     SealWish want;
     want.hidden = true;
+    want.row = SealRow::Behind;  // that of the fork comes after it, and is waited for
     *shared = co_await seal(parent, std::move(want), nullptr);
   }
   co_return **shared;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/id.h"
 #include "control/fleet_impl.h"
@@ -38,6 +40,10 @@ class UnderWay {
   std::shared_ptr<std::set<std::string>> all_;
   std::string id_;
 };
+
+// A sync and whatever its caller does next would wait for each other in the file system: a fork is
+// launched, a command begins. It comes a moment later, and one does for all that were sealed since.
+constexpr milliseconds kSyncDelay{25};
 
 // Neither yes nor no came back.
 bool unanswered(Errc code) {
@@ -341,6 +347,9 @@ void FleetImpl::sync_soon() {
 awaitable<void> FleetImpl::sync_all() {
   const std::weak_ptr<FleetImpl*> alive = alive_;
   for (;;) {
+    boost::asio::steady_timer moment(executor_, kSyncDelay);
+    co_await moment.async_wait(boost::asio::use_awaitable);
+    if (alive.expired()) co_return;
     std::vector<std::string> waiting;
     for (const auto& [id, record] : files_.snapshots.all()) {
       if (!record.durable && !record.making) waiting.push_back(id);

@@ -203,8 +203,9 @@ TEST_F(FleetFiles, ATenantKeepsOnlySoMuch) {
   EXPECT_NE(more.error().message.find("remove some"), std::string::npos);
   EXPECT_TRUE(run(fleet_->set_volume(other_, "more", 2ULL << 30U)));
   const std::string id = disk_sandbox();
-  EXPECT_TRUE(snap(id));
-  settle();
+  const auto first = snap(id);
+  ASSERT_TRUE(first);
+  until([&] { return fleet_->get_snapshot(me_, first->id)->durable; });  // its size is known then
   ASSERT_TRUE(run(fleet_->set_volume(me_, "most", (64ULL << 30U) - 5)));
   EXPECT_EQ(snap(id).error().code, Errc::Exhausted);
   EXPECT_EQ(run(fleet_->fork(me_, id, {})).error().code, Errc::Exhausted);
