@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/serve_launcher.h"
 #include "control/local_spec.h"
 #include "engine/launcher/core.h"
 #include "engine/launcher/keeper.h"
@@ -80,7 +81,8 @@ Result<int> serve_many(const LauncherOptions& options) {
   int tell_fd = options.tell_ready ? kSocket : -1;
   auto place = engine::Rendezvous::open(options.serve.state_dir, options.serve.server_uid);
   if (!place) {
-    tell(tell_fd, place.error().message);
+    const bool taken = place.error().code == Errc::Busy;
+    tell(tell_fd, std::string(taken ? kPlaceTaken : "") + place.error().message);
     return std::unexpected(place.error());
   }
   const auto worker = [&](int lifeline) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr seconds kStartMax{30};
 constexpr seconds kAnswerMax{30};
-constexpr seconds kEndMax{5};
+constexpr seconds kEndMax{15};  // longer than a keeper waits for what its worker had started
 constexpr int kEndLookMs = 20;
 constexpr std::size_t kLineMax = 4096;
 constexpr int kTellFd = 3;
@@ -91,6 +91,7 @@ Result<void> start_launcher(const std::string& state_dir, const ServerIdentity& 
   tell_high.reset();
   const std::string line = TRY(read_line(tell.read.get(), Clock::now() + kStartMax));
   if (line == "ready") return {};
+  if (line.starts_with(kPlaceTaken)) return failure(Errc::Busy, line.substr(kPlaceTaken.size()));
   return failure(Errc::Internal, "the launcher does not start: " +
                                      (line.empty() ? "see " + state_dir + "/launcher/log" : line));
 }
@@ -109,7 +110,7 @@ Result<void> find_or_start(const std::string& state_dir, const ServerIdentity& s
 }  // namespace
 
 // A server that was told to end is gone a moment before its launcher. Whoever comes in between
-// finds one that hangs up, and then for a moment a place that is taken.
+// finds one that hangs up, or nobody in a place that is taken for a moment more.
 Result<void> ensure_launcher(const std::string& state_dir, const ServerIdentity& server,
                              const LauncherWishes& wishes) {
   const TimePoint patience = Clock::now() + kEndMax;
@@ -118,7 +119,7 @@ Result<void> ensure_launcher(const std::string& state_dir, const ServerIdentity&
     auto ready = find_or_start(state_dir, server, wishes);
     if (ready) return ready;
     const Errc code = ready.error().code;
-    ending = ending || code == Errc::LauncherGone || code == Errc::Gone;
+    ending = ending || code == Errc::LauncherGone || code == Errc::Gone || code == Errc::Busy;
     if (!ending || Clock::now() >= patience) return ready;
     (void)::poll(nullptr, 0, kEndLookMs);
   }

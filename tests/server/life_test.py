@@ -1,6 +1,7 @@
 """Who dies when, and what goes on: the server, the launcher's worker, its keeper, the sandboxes."""
 
 import ctypes
+import fcntl
 import http.client
 import os
 import re
@@ -248,6 +249,25 @@ class Ending(Life):
             self.assertEqual(server.stop(), 0)
             server.start()
             server.create()
+
+    def test_a_launcher_on_its_way_out_is_waited_for(self):
+        # Its name is gone already, its lock is not: what its worker had started is still there.
+        with Server("--open") as server:
+            server.stop()
+            wait_for(lambda: not server.processes(), "the end of the launcher")
+            place = server.state / "launcher"
+            with open(place / "lock", "r+", encoding="ascii") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                lock.truncate()
+                lock.write(f"{os.getpid()}\n")
+                lock.flush()
+                (place / "log").unlink()
+                starts = threading.Thread(target=server.start)
+                starts.start()
+                wait_for(lambda: (place / "log").exists() and "another launcher" in (place / "log").read_text(),
+                         "a launcher that finds its place taken")
+            starts.join(PATIENCE)
+            self.assertEqual(server.get("/healthz").status, 200)
 
     def test_term_answers_who_waits_and_leaves_nothing(self):
         server = self.serve()
