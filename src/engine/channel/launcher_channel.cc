@@ -401,6 +401,10 @@ class SocketChannel final : public LauncherChannel {
   awaitable<Result<void>> thaw(std::string id) override {
     return plain(Request::Thaw, about(Request::Thaw, id));
   }
+  awaitable<Result<Status>> reclaim(std::string id) override {
+    const Outcome outcome = co_await ask(line_, Request::Reclaim, about(Request::Reclaim, id), {});
+    co_return decode(outcome, 0, wire::read_status);
+  }
   awaitable<Result<void>> set_limits(std::string id, Limits limits) override {
     auto writer = wire::begin(Request::SetLimits);
     writer.put_string(id);

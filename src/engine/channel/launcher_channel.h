@@ -50,6 +50,9 @@ class LauncherChannel {
   virtual awaitable<Result<Status>> status(std::string id) = 0;
   virtual awaitable<Result<void>> freeze(std::string id) = 0;
   virtual awaitable<Result<void>> thaw(std::string id) = 0;
+  // Takes back what the kernel can of a frozen one's memory, as long as that takes; what it holds
+  // then.
+  virtual awaitable<Result<Status>> reclaim(std::string id) = 0;
   virtual awaitable<Result<void>> set_limits(std::string id, Limits limits) = 0;
   virtual awaitable<Result<std::vector<Living>>> living() = 0;
   // A TCP socket that belongs to the sandbox's network, not connected.

@@ -53,6 +53,9 @@ class LauncherCore {
   [[nodiscard]] Result<Status> leave(const std::string& id);
   [[nodiscard]] Result<void> freeze(const std::string& id);
   [[nodiscard]] Result<void> thaw(const std::string& id);
+  // A child process that has the kernel take back what it can of the sandbox's memory. Writing out
+  // what is dirty takes as long as the disk does, so nobody but that child waits for it.
+  [[nodiscard]] Result<sys::Child> start_reclaim(const std::string& id);
   [[nodiscard]] Result<void> set_limits(const std::string& id, const Limits& limits);
   [[nodiscard]] Result<Status> status(const std::string& id);
   [[nodiscard]] std::vector<std::string> list() const;
@@ -77,13 +80,12 @@ class LauncherCore {
   [[nodiscard]] Result<Sealed> seal(const std::string& id, const std::string& layer);
   [[nodiscard]] Result<void> restack(const std::string& id, const LayerStack& stack,
                                      bool end_processes);
-  // What was written before must be on disk already: sync().
+  // What was written before must be on disk already: start_sync().
   [[nodiscard]] Result<std::uint64_t> commit_layer(const std::string& id, const std::string& layer);
   [[nodiscard]] Result<void> drop(StoreEntry::Kind kind, const std::string& name);
   [[nodiscard]] Result<std::vector<StoreEntry>> stored();
   [[nodiscard]] Result<void> set_volume(const std::string& name, std::uint64_t bytes_max);
-  // Waits for the disk, as long as that takes: a service lets a child process do it.
-  [[nodiscard]] Result<void> sync();
+  // A child process that waits for the disk, as long as that takes.
   [[nodiscard]] Result<sys::Child> start_sync();
 
   // When tick() is due next, and what it does: ends what is over its time, reaps what has ended.

@@ -162,23 +162,41 @@ Result<void> LauncherCore::set_volume(const std::string& name, std::uint64_t byt
   return {};
 }
 
-Result<void> LauncherCore::sync() {
-  if (::syncfs(TRY(tier_->pool())->root()) != 0) return sys_failure("sync the store", errno);
-  return {};
-}
+namespace {
 
-Result<sys::Child> LauncherCore::start_sync() {
-  const int root = TRY(tier_->pool())->root();
+// A child that does `work` with the one descriptor it needs, and ends with what that says.
+template <class Work>
+Result<sys::Child> start_errand(int needed, Work work) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_failure("fork", errno);
   if (pid == 0) {
-    sys::become_errand(parent, std::span(&root, 1));
-    ::_exit(::syncfs(root) == 0 ? 0 : 1);
+    sys::become_errand(parent, std::span(&needed, 1));
+    ::_exit(work());
   }
   UniqueFd pidfd(sys::raw::pidfd_open(pid));
   if (!pidfd) return sys_failure("watch a child", errno);
   return sys::Child::adopt(pid, TRY(sys::park(std::move(pidfd))));
+}
+
+}  // namespace
+
+Result<sys::Child> LauncherCore::start_sync() {
+  const int root = TRY(tier_->pool())->root();
+  return start_errand(root, [root] { return ::syncfs(root) == 0 ? 0 : 1; });
+}
+
+Result<sys::Child> LauncherCore::start_reclaim(const std::string& id) {
+  const Live* live = TRY(find(id));
+  const auto how = TRY_IN("reclaim " + id, live->sandbox.groups().open_reclaim());
+  const int file = how.file.get();
+  // That the kernel had less to give than it was asked for is no failure.
+  return start_errand(file, [&how, file] {
+    for (std::uint64_t i = 0; i < how.times; ++i) {
+      if (::write(file, how.words.data(), how.words.size()) < 0) break;
+    }
+    return 0;
+  });
 }
 
 }  // namespace caisson::engine

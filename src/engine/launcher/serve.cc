@@ -97,6 +97,7 @@ Result<Handed> on_named(Job& job) {
       launcher_wire::write(job.writer, TRY(job.core.stop(job.id)));
       break;
     case Request::Status:
+    case Request::Reclaim:  // who answers has waited for it: what is held now
       launcher_wire::write(job.writer, TRY(job.core.status(job.id)));
       break;
     case Request::Freeze:
@@ -255,9 +256,18 @@ Result<Handed> dispatch(Job& job, std::vector<UniqueFd> fds) {
 
 }  // namespace
 
-bool needs_sync(std::span<const std::byte> message) {
+bool needs_errand(std::span<const std::byte> message) {
   const auto kind = static_cast<Request>(Reader(message).get<launcher_wire::Header>().kind);
-  return kind == Request::CommitLayer || kind == Request::SyncStore;
+  return kind == Request::CommitLayer || kind == Request::SyncStore || kind == Request::Reclaim;
+}
+
+Result<sys::Child> start_errand(LauncherCore& core, std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto kind = static_cast<Request>(reader.get<launcher_wire::Header>().kind);
+  if (kind != Request::Reclaim) return core.start_sync();
+  const std::string id = reader.get_string();
+  TRY(reader.finish());
+  return core.start_reclaim(id);
 }
 
 Answer refuse(launcher_wire::Header header, const Error& error) {
@@ -300,7 +310,9 @@ Result<void> serve(LauncherCore& core, int socket) {
     if (!message && message.error().code != Errc::Protocol) break;
     if (message && message->bytes.empty()) break;  // the peer is gone
     if (!message) continue;  // too long, and dropped whole: our own client never sends one
-    if (needs_sync(message->bytes)) (void)core.sync();
+    if (needs_errand(message->bytes)) {
+      if (auto errand = start_errand(core, message->bytes)) (void)errand->wait();
+    }
     const Answer answer = handle(core, std::move(*message));
     std::vector<int> numbers;
     numbers.reserve(answer.fds.size());

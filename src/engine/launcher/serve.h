@@ -25,8 +25,11 @@ struct Answer {
 [[nodiscard]] Answer handle(LauncherCore& core, sys::Message request,
                             const Ceiling& ceiling = Ceiling::none());
 
-// Whether what was written must be on disk before handle() is asked.
-[[nodiscard]] bool needs_sync(std::span<const std::byte> message);
+// Requests whose work takes as long as the disk does, and that are answered by handle() after it.
+[[nodiscard]] bool needs_errand(std::span<const std::byte> message);
+// A child process that does that work; its end is awaited before handle() is asked.
+[[nodiscard]] Result<sys::Child> start_errand(LauncherCore& core,
+                                              std::span<const std::byte> message);
 
 // The reply to a request that is not carried out.
 [[nodiscard]] Answer refuse(launcher_wire::Header header, const Error& error);

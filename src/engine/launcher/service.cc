@@ -113,7 +113,7 @@ void Service::on_event(const epoll_event& event) {
     case Source::Sandbox:
       return on_end(number);
     case Source::Errand:
-      return on_disk(number);
+      return on_errand(number);
     case Source::Lifeline:  // the keeper is gone: nothing would start us again
     case Source::Signals:
       stopping_ = true;
@@ -193,8 +193,8 @@ void Service::on_request(std::uint64_t number, sys::Message message) {
   const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
   if (auto own = own_request(number, header, message)) return send(number, std::move(*own));
   if (stopping_) return;  // its answer is the last one
-  if (header.version == launcher_wire::kLauncherVersion && needs_sync(message.bytes))
-    return send_to_disk(number, std::move(message));
+  if (header.version == launcher_wire::kLauncherVersion && needs_errand(message.bytes))
+    return send_on_errand(number, std::move(message));
   Answer answer = core_request(header, std::move(message));
   if (!answer.id.empty()) {
     const auto kind = static_cast<Request>(header.kind);
@@ -237,11 +237,11 @@ Answer Service::core_request(const launcher_wire::Header& header, sys::Message m
 }
 
 // The disk may take a second; other sandboxes do not wait for it.
-void Service::send_to_disk(std::uint64_t number, sys::Message message) {
+void Service::send_on_errand(std::uint64_t number, sys::Message message) {
   const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
   Result<sys::Child> child =
       errands_.size() < kErrandsMax
-          ? core_->start_sync()
+          ? start_errand(*core_, message.bytes)
           : Result<sys::Child>(failure(Errc::Exhausted, "too many wait for the disk; try again"));
   const std::uint64_t errand = next_number_++;
   Result<void> watched;
@@ -253,7 +253,7 @@ void Service::send_to_disk(std::uint64_t number, sys::Message message) {
   errands_.emplace(errand, Errand{std::move(*child), number, std::move(message)});
 }
 
-void Service::on_disk(std::uint64_t number) {
+void Service::on_errand(std::uint64_t number) {
   const auto at = errands_.find(number);
   if (at == errands_.end()) return;
   Errand errand = std::move(at->second);
@@ -266,7 +266,15 @@ void Service::on_disk(std::uint64_t number) {
         refuse(header, failure(Errc::Internal, "the store could not be written to disk").error()));
   }
   Answer answer = core_request(header, std::move(errand.message));
-  if (!answer.id.empty()) forget(answer.id);
+  if (!answer.id.empty()) {
+    // A layer is made of a sandbox that goes; of one whose memory was asked for, only its end is
+    // looked at.
+    if (static_cast<Request>(header.kind) == Request::Reclaim) {
+      settle(answer.id);
+    } else {
+      forget(answer.id);
+    }
+  }
   send(errand.peer, std::move(answer));
 }
 

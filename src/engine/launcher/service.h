@@ -72,8 +72,8 @@ class Service {
   void send(std::uint64_t number, Answer answer);
   void drop(std::uint64_t number);
 
-  void send_to_disk(std::uint64_t number, sys::Message message);
-  void on_disk(std::uint64_t errand);
+  void send_on_errand(std::uint64_t number, sys::Message message);
+  void on_errand(std::uint64_t errand);
   void look_after(const std::string& id);
   void forget(const std::string& id);
   void settle(const std::string& id);

@@ -18,7 +18,7 @@
 
 namespace caisson::engine::launcher_wire {
 
-inline constexpr std::uint32_t kLauncherVersion = 8;
+inline constexpr std::uint32_t kLauncherVersion = 9;
 inline constexpr std::size_t kMessageBytesMax = 64UL * 1024;
 inline constexpr std::size_t kStringBytesMax = 4096;
 inline constexpr std::uint32_t kLivingPerMessageMax = 96;
@@ -49,6 +49,7 @@ enum class Request : std::uint32_t {
   Stored,        // everything in the store; a page at a time
   SetVolume,     // a new one, or another limit
   SyncStore,     // wait until all of it is on disk
+  Reclaim,       // the memory of a sandbox that stands still, as far as the kernel can take it back
   Stop,          // end every sandbox, then the launcher and its keeper
   Ended,         // never asked: what Watch asked for
 };

@@ -21,6 +21,7 @@ constexpr seconds kEmptyWait{5};
 constexpr std::uint64_t kCpuPeriodUs = 100'000;
 constexpr std::uint32_t kOwnProcesses =
     2;  // init, and a file operation while the guest has used up its own
+constexpr std::uint64_t kReclaimStep = 64ULL << 20U;  // at most so much is asked for at a time
 constexpr std::uint64_t kSocketPart = 8;  // on v1: network buffers beside the memory, at most 1/8
 
 constexpr std::size_t index_of(Controller controller) noexcept {
@@ -305,6 +306,21 @@ Result<UniqueFd> Groups::open_oom_counter() const {
   return sys::open_at(group.get(),
                       roots_->on_v2(Controller::Memory) ? "memory.events" : "memory.oom_control",
                       O_RDONLY);
+}
+
+// On v2 a request names bytes, on v1 it means all of it. A kernel before 5.19 has no such file on
+// v2.
+Result<Groups::Reclaim> Groups::open_reclaim() const {
+  const UniqueFd group = TRY(open_for(Controller::Memory));
+  if (!group) return Reclaim{};
+  const bool unified = roots_->on_v2(Controller::Memory);
+  auto file =
+      sys::open_at(group.get(), unified ? "memory.reclaim" : "memory.force_empty", O_WRONLY);
+  if (!file && file.error().sys_errno == ENOENT) return Reclaim{};
+  if (!file) return std::unexpected(file.error());
+  if (!unified) return Reclaim{*std::move(file), "0", 1};
+  const std::uint64_t held = read_number(group.get(), "memory.current");
+  return Reclaim{*std::move(file), std::to_string(kReclaimStep), held / kReclaimStep + 1};
 }
 
 Result<void> Groups::set_frozen(bool frozen, TimePoint deadline) {

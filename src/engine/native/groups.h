@@ -59,6 +59,15 @@ class Groups {
   [[nodiscard]] Result<std::vector<UniqueFd>> open_tasks() const;
   [[nodiscard]] Result<UniqueFd> open_oom_counter() const;
 
+  // How the kernel is asked to take back what it can of the memory without moving it elsewhere:
+  // `words` into `file`, at most `times`, until it has no more. No file: nobody counts the memory.
+  struct Reclaim {
+    UniqueFd file;
+    std::string words;
+    std::uint64_t times = 0;
+  };
+  [[nodiscard]] Result<Reclaim> open_reclaim() const;
+
   // Everything is dead: remove the groups and say whether that worked.
   [[nodiscard]] Result<void> remove();
 
