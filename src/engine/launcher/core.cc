@@ -85,6 +85,7 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
     return tier_->upper_of(live->sandbox, live->request, slot);
   });
   native::Launched launched = TRY(launch_or_take(request, std::move(folders), std::move(end)));
+  tier_->put_by(launched.sandbox);
   LaunchReply reply;
   reply.id = launched.sandbox.id().str();
   reply.stream = std::move(launched.stream);

@@ -94,6 +94,7 @@ struct FolderOwner {
   friend bool operator==(const FolderOwner&, const FolderOwner&) = default;
 };
 
+// A launch needs all of it, a running sandbox only its number: Supply::put_by().
 struct Slot {
   std::uint32_t index = 0;
   IdPlan ids;

@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kNetworksAhead = 4;
 constexpr std::size_t kSlotsKept = 64;
 constexpr std::size_t kSpentMax = 64;
+constexpr std::size_t kMapsKept = 64;
 constexpr std::size_t kUsedUpMax = 8;  // each is a dead process and a descriptor
 
 }  // namespace
@@ -81,14 +82,15 @@ Result<ReservedSlot> Supply::start_slot(const LaunchRequest* request,
 
 Result<Slot> Supply::finish(ReservedSlot reserved) {
   Slot& slot = reserved.slot;
-  if (!reserved.users) return std::move(slot);  // it was ready
-  UniqueFd users = TRY(reserved.users->finish());
-  slot.user_namespace = TRY(sys::park(std::move(users)));
-  retire(std::move(*reserved.users));
+  if (reserved.users) {
+    UniqueFd users = TRY(reserved.users->finish());
+    slot.user_namespace = TRY(sys::park(std::move(users)));
+    retire(std::move(*reserved.users));
+  }
   if (reserved.store) {
     UniqueFd map = TRY(reserved.store->finish());
     retire(std::move(*reserved.store));
-    if (slot.folder_owner)
+    if (slot.folder_owner && !slot.folder_namespace)
       slot.folder_namespace = TRY(sys::duplicate(map.get(), sys::kParkedFdMin));
     slot.store_namespace = TRY(sys::park(std::move(map)));
   }
@@ -101,6 +103,7 @@ Result<ReservedSlot> Supply::reserve(const LaunchRequest& request,
   if (!slots_.empty()) {
     reserved.slot = std::move(slots_.back());
     slots_.pop_back();
+    if (!reserved.slot.store_namespace) reserved.store = TRY(start_map(reserved.slot));
     return reserved;
   }
   if (!next_slot_)
@@ -183,11 +186,56 @@ Result<void> Supply::name(std::uint32_t slot, const SandboxId& id) {
 void Supply::take_back(Slot slot) {
   if (!table_) return;
   (void)table_->clear(slot.index);
+  fetch_map(slot);
   if (lifetime_ == Lifetime::Service && slots_.size() < kSlotsKept && slot.user_namespace) {
     slots_.push_back(std::move(slot));
   } else {
     table_->release(slot.index);
   }
+}
+
+void Supply::put_by(Slot& slot) {
+  if (!table_ || lifetime_ != Lifetime::Service) return;
+  slot.user_namespace = UniqueFd();
+  UniqueFd map = std::move(slot.store_namespace);
+  if (map && maps_.size() < kMapsKept) maps_[slot.index] = std::move(map);
+}
+
+Result<void> Supply::fetch_users(Slot& slot, pid_t init) const {
+  if (slot.user_namespace) return {};
+  // Its number cannot be another's as long as we have not reaped it; dead, it still shows this.
+  UniqueFd users =
+      TRY(sys::open_at(AT_FDCWD, "/proc/" + std::to_string(init) + "/ns/user", O_RDONLY));
+  slot.user_namespace = TRY(sys::park(std::move(users)));
+  return {};
+}
+
+Result<void> Supply::fetch(Slot& slot, pid_t init) {
+  if (!table_) return {};
+  TRY(fetch_users(slot, init));
+  fetch_map(slot);
+  return complete(slot);
+}
+
+Result<void> Supply::complete(Slot& slot) {
+  if (slot.store_namespace) return {};
+  sys::PendingNamespace pending = TRY(start_map(slot));
+  UniqueFd map = TRY(pending.finish());
+  retire(std::move(pending));
+  slot.store_namespace = TRY(sys::park(std::move(map)));
+  return {};
+}
+
+void Supply::fetch_map(Slot& slot) {
+  const auto at = maps_.find(slot.index);
+  if (at == maps_.end()) return;
+  slot.store_namespace = std::move(at->second);
+  maps_.erase(at);
+}
+
+Result<sys::PendingNamespace> Supply::start_map(const Slot& slot) {
+  const sys::IdMap map = store_map(slot.ids, std::nullopt, 0);
+  return sys::PendingNamespace::start_user(map, map, sys::NestedNamespaces::Allowed);
 }
 
 // The last one who closes does the work: that is the child, which waits until we have.
@@ -222,6 +270,10 @@ Result<bool> Supply::refill() {
   if (slots_.empty()) {
     ReservedSlot reserved = TRY(start_slot(nullptr, nullptr));
     slots_.push_back(TRY(finish(std::move(reserved))));
+    return true;
+  }
+  if (Slot& next = slots_.back(); !next.store_namespace) {
+    TRY(complete(next));
     return true;
   }
   if (networks_.size() < kNetworksAhead) {

@@ -7,8 +7,11 @@
 // three at once and does its other work while they are in the making.
 #pragma once
 
+#include <sys/types.h>
+
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,6 +83,15 @@ class Supply {
   // The sandbox's name stands in the table from before its first trace until after its last.
   [[nodiscard]] Result<void> name(std::uint32_t slot, const SandboxId& id);
   void take_back(Slot slot);
+
+  // Takes from a running sandbox's slot what only a new root needs: descriptors that thousands
+  // would hold for nothing. The maps of some are kept, those of others made again.
+  void put_by(Slot& slot);
+  // All of it again; `init` is in the slot's user namespace, and is not reaped yet.
+  [[nodiscard]] Result<void> fetch(Slot& slot, pid_t init);
+  // Its user namespace alone, for the slot's next sandbox.
+  [[nodiscard]] Result<void> fetch_users(Slot& slot, pid_t init) const;
+
   // The table's descriptor; -1 where slots have no table.
   [[nodiscard]] int table() const noexcept { return table_ ? table_->file() : -1; }
 
@@ -89,6 +101,9 @@ class Supply {
  private:
   [[nodiscard]] Result<ReservedSlot> start_slot(const LaunchRequest* request,
                                                 const std::vector<UniqueFd>* folders);
+  void fetch_map(Slot& slot);
+  [[nodiscard]] Result<void> complete(Slot& slot);
+  [[nodiscard]] static Result<sys::PendingNamespace> start_map(const Slot& slot);
   [[nodiscard]] Result<sys::PendingNamespace> start_surroundings() const;
   [[nodiscard]] Result<sys::Surroundings> take_surroundings();
   void retire(sys::PendingNamespace used);
@@ -99,6 +114,7 @@ class Supply {
   std::optional<SlotTable> table_;
   SlotTable::CleanUp clean_up_;
   std::vector<Slot> slots_;
+  std::map<std::uint32_t, UniqueFd> maps_;  // store maps of running sandboxes, by slot
   std::optional<ReservedSlot> next_slot_;
   std::vector<sys::Surroundings> made_;  // by somebody else, for the next launch
   std::deque<sys::PendingNamespace>

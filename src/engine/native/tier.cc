@@ -468,6 +468,7 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
 
 Result<void> NativeTier::destroy(Sandbox sandbox, Files files) {
   const std::string id = sandbox.id().str();
+  (void)supply_.fetch_users(sandbox.slot(), sandbox.init_pid());  // else a new slot is made
   Slot slot = TRY(sandbox.destroy());
   if (guardian_) guardian_->dismiss();
   if (files == Files::Remove) remove_places(id);

@@ -89,6 +89,8 @@ class NativeTier {
   [[nodiscard]] Result<CarriedTier*> carried(policy::SandboxTier kind) const;
   enum class Files : std::uint8_t { Remove, Keep };
   [[nodiscard]] Result<void> destroy(Sandbox sandbox, Files files = Files::Remove);
+  // For one that was handed out and may now run for long: see Supply::put_by().
+  void put_by(Sandbox& sandbox) { supply_.put_by(sandbox.slot()); }
 
   // --- file state, in tier_layers.cc. `request` is the sandbox's own as it stands, and is changed
   // with it. The store is made when it is first needed.

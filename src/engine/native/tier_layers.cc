@@ -211,11 +211,23 @@ Result<Sealed> NativeTier::seal_stacked(Sandbox& sandbox, LaunchRequest& request
   return Sealed{SnapshotKind::Stacked, bytes ? *bytes : 0};
 }
 
+namespace {
+
+struct PutBy {
+  Supply& supply;
+  Slot& slot;
+  ~PutBy() { supply.put_by(slot); }
+};
+
+}  // namespace
+
 // A new root with an empty writable layer, whose place is there already. An error means that the
 // old root stands; after the swap there is none, and a sandbox that could not be told ends.
 Result<void> NativeTier::swap_stack(Sandbox& sandbox, LaunchRequest& request,
                                     const LayerStack& stack) {
   const Stage::Scope staged(stage_);
+  TRY(supply_.fetch(sandbox.slot(), sandbox.init_pid()));
+  const PutBy put_by{supply_, sandbox.slot()};
   LaunchRequest next = request;
   next.stack = stack;
   next.resume = false;
