@@ -27,7 +27,8 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int image_command(std::span<char*> args);
 [[nodiscard]] int snapshot_command(std::span<char*> args);
 [[nodiscard]] int fork_command(std::span<char*> args);
-[[nodiscard]] int undo_command(std::span<char*> args);
+[[nodiscard]] int promote_command(std::span<char*> args);
+int undo_command(std::span<char*> args);
 [[nodiscard]] int diff_command(std::span<char*> args);
 [[nodiscard]] int merge_command(std::span<char*> args);
 [[nodiscard]] int volume_command(std::span<char*> args);

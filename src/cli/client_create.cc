@@ -22,7 +22,7 @@ namespace {
 
 struct Words {  // as they were typed
   std::string profile, name, image, tier, memory, disk, cpus, pids, cpu_seconds, timeout, idle,
-      workdir, tools, user, root_capabilities, snapshot, storage, checkpoint;
+      rest, workdir, tools, user, root_capabilities, snapshot, storage, checkpoint;
   std::vector<std::string> env, labels, files, volumes;
   bool writable_root = false;
   bool persistent = false;
@@ -73,6 +73,7 @@ Result<boost::json::object> limits_of(const Words& words) {
   if (!words.timeout.empty())
     limits["timeout_seconds"] = TRY(seconds_of("--timeout", words.timeout));
   if (!words.idle.empty()) limits["idle_seconds"] = TRY(seconds_of("--idle", words.idle));
+  if (!words.rest.empty()) limits["rest_seconds"] = TRY(seconds_of("--rest", words.rest));
   return limits;
 }
 
@@ -200,6 +201,8 @@ void declare(CommandLine& line, Words& words) {
   line.text("--pids", words.pids, "N", "most processes and threads");
   line.text("--timeout", words.timeout, "TIME", "its life, such as 1h");
   line.text("--idle", words.idle, "TIME", "end it when nothing was asked of it for so long");
+  line.text("--rest", words.rest, "TIME",
+            "let it rest, until it is used, when nothing was asked of it for so long");
   line.text("--tools", words.tools, "TOOL,…", "tools it may use, with commas");
   line.texts("--env", words.env, "NAME=VALUE", "set a variable; repeat it");
   line.texts("--label", words.labels, "NAME=VALUE", "a label; repeat it");

@@ -24,14 +24,18 @@ std::string memory_text(const boost::json::value& sandbox) {
   return megabytes == 0 ? "" : size_text(megabytes << 20U);
 }
 
+std::string state_text(const boost::json::value& sandbox) {
+  const auto& resting = field_at(sandbox, "resting");
+  return resting.is_bool() && resting.get_bool() ? "resting" : text_at(sandbox, "state");
+}
+
 std::string table_of(const boost::json::value& listing) {
   Table table({"ID", "NAME", "STATE", "IMAGE", "AGE", "LEFT", "MEMORY"});
   const double now = wall_seconds();
   for (const auto& one : list_at(listing, "sandboxes")) {
     const auto created = parse_time(text_at(one, "created_at"));
-    table.add({text_at(one, "id"), text_at(one, "name"), text_at(one, "state"),
-               text_at(one, "image"), created ? age_text(now - *created) : "", left_text(one, now),
-               memory_text(one)});
+    table.add({text_at(one, "id"), text_at(one, "name"), state_text(one), text_at(one, "image"),
+               created ? age_text(now - *created) : "", left_text(one, now), memory_text(one)});
   }
   return table.text();
 }

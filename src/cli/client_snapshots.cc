@@ -1,4 +1,4 @@
-// snapshot create|ls|inspect|rm, fork, undo: the files of sandboxes through time.
+// snapshot create|ls|inspect|rm, fork, undo, promote: the files of sandboxes through time.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -197,6 +197,31 @@ int undo_command(std::span<char*> args) {
   fmt::print(stderr, "undid {}; {} more can be undone\n", count_at(*view, "calls"),
              count_at(*view, "left"));
   return print_out(shown(text_at(*view, "snapshot")) + "\n") ? kExitOk : kExitFailed;
+}
+
+int promote_command(std::span<char*> args) {
+  CommandLine line("Moves a sandbox into a stronger tier, with its files. Its processes end.");
+  ClientOptions options;
+  std::string sandbox;
+  std::string tier;
+  bool end_processes = false;
+  add_client_options(line, options, JsonFlag::Offered);
+  line.flag("--end-processes", end_processes, "end what runs in it first");
+  line.word("sandbox", sandbox, Need::Required, "SANDBOX", "id or name");
+  line.word("tier", tier, Need::Required, "TIER", "gvisor or microvm");
+  if (const auto done = line.parse(args)) return *done;
+  const auto session = Session::open(args[0], options);
+  if (!session) return session.error();
+  const auto id = session->resolve(sandbox);
+  if (!id) return session->fail(id.error());
+  boost::json::object body{{"tier", tier}};
+  if (end_processes) body["end_processes"] = true;
+  const auto answer = session->text("POST", sandbox_target(*id, "promote"), std::move(body));
+  if (!answer) return session->fail(answer.error());
+  if (options.json) return print_out(*answer + "\n") ? kExitOk : kExitFailed;
+  const auto view = parse_json(*answer);
+  if (!view) return session->fail(view.error());
+  return print_out(shown(text_at(*view, "id")) + "\n") ? kExitOk : kExitFailed;
 }
 
 }  // namespace caisson::cli

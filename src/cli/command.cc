@@ -41,6 +41,7 @@ constexpr Command kCommands[] = {
     {"snapshot", "keep the files of a sandbox: create, ls, inspect, rm", snapshot_command},
     {"fork", "a second sandbox on the same files", fork_command},
     {"undo", "take the files of a sandbox back", undo_command},
+    {"promote", "move a sandbox into a stronger tier", promote_command},
     {"diff", "what is different between two states of files", diff_command},
     {"merge", "bring the changes of a fork into a sandbox", merge_command},
     {"volume", "files that outlive sandboxes: create, ls, rm", volume_command},

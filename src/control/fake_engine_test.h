@@ -37,8 +37,13 @@ struct FakeWorld {
   std::vector<std::string> destroyed;
   std::vector<engine::LaunchRequest> requests;
   std::optional<Error> launch_fails;
+  std::optional<policy::SandboxTier> refused_tier;
   bool connected = true;
   bool stopped = false;
+  int thaws = 0;
+  int reclaims = 0;
+  std::uint64_t cpu_us = 0;           // of every sandbox
+  std::uint64_t cpu_us_per_look = 0;  // what it has used more at each look
   FakeStoreWorld store;
   std::map<std::string, std::map<std::string, std::string>> image_files;  // by topmost layer
 };
@@ -65,6 +70,8 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (!world_.connected) co_return away();
     if (world_.launch_fails) co_return std::unexpected(*world_.launch_fails);
     if (auto bad = inject("launch")) co_return std::unexpected(*bad);
+    if (world_.refused_tier == request.tier)
+      co_return failure(Errc::Internal, "that kernel does not start");
     engine::LaunchReply reply;
     reply.id = request.id.empty() ? SandboxId::random()->str() : request.id;
     reply.nonce = nonce_;
@@ -206,15 +213,25 @@ class FakeLauncher final : public engine::LauncherChannel {
     engine::Status status;
     status.end = at->second.reason;
     status.usage.memory_bytes = 4711;
+    status.usage.cpu_time_us = world_.cpu_us += world_.cpu_us_per_look;
     co_return status;
   }
   awaitable<Result<void>> freeze(std::string id) override {
+    if (auto bad = inject("freeze")) co_return std::unexpected(*bad);
     world_.boxes.at(id).frozen = true;
+    co_await boost::asio::post(boost::asio::use_awaitable);
     co_return Result<void>();
   }
   awaitable<Result<void>> thaw(std::string id) override {
+    if (auto bad = inject("thaw")) co_return std::unexpected(*bad);
+    ++world_.thaws;
     world_.boxes.at(id).frozen = false;
+    co_await boost::asio::post(boost::asio::use_awaitable);
     co_return Result<void>();
+  }
+  awaitable<Result<engine::Status>> reclaim(std::string id) override {
+    ++world_.reclaims;
+    co_return co_await status(std::move(id));
   }
   awaitable<Result<void>> set_limits(std::string id, engine::Limits limits) override {
     world_.boxes.at(id).limits = limits;

@@ -60,6 +60,7 @@ struct LimitWish {
   std::optional<double> cpu_seconds;
   std::optional<double> timeout_seconds;  // life of the sandbox, from its creation
   std::optional<double> idle_seconds;     // ended when nothing was asked of it for so long
+  std::optional<double> rest_seconds;     // at rest when nothing was for so long; 0: never
 
   friend bool operator==(const LimitWish&, const LimitWish&) = default;
 };
@@ -124,6 +125,8 @@ struct SandboxView {
   store::WallTime created = 0;
   std::optional<store::WallTime> expires;
   std::optional<double> idle_seconds;
+  std::optional<double> rest_seconds;
+  bool resting = false;   // it runs, and stands still until somebody uses it
   engine::Record record;  // which walls hold
   EgressRules network;    // empty: nothing leaves
   std::string parent;     // the sandbox or snapshot whose files it started with
@@ -283,6 +286,8 @@ struct FleetCounters {
   std::uint64_t failed = 0;  // creates
   std::uint64_t execs = 0;
   std::size_t living = 0;
+  std::size_t resting = 0;   // of these
+  std::uint64_t rested = 0;  // how often one went to rest
   std::uint64_t denied = 0;
   std::uint64_t model_calls = 0;
   std::uint64_t model_tokens = 0;
@@ -300,6 +305,18 @@ struct PortsView {
 // Where a page of it is most likely: the first that it exposes, else one of those that web servers
 // use, else the lowest. Nothing when there is none.
 [[nodiscard]] std::optional<std::uint16_t> likely_port(const PortsView& ports);
+
+struct PromoteWish {
+  std::string tier;
+  bool end_processes = false;  // otherwise Busy while something runs
+};
+
+// A TCP socket inside the sandbox's own network, connected to 127.0.0.1:port there. While `use` is
+// held, the sandbox is in use: it is not idle and does not rest.
+struct PortSocket {
+  UniqueFd socket;
+  std::shared_ptr<const void> use;
+};
 
 class Fleet {
  public:
@@ -456,6 +473,12 @@ class Fleet {
   virtual awaitable<Result<SandboxView>> start_sandbox(const Caller& caller, std::string id) = 0;
   virtual awaitable<Result<engine::PoolFacts>> storage(const Caller& caller) = 0;
 
+  // Its files, its name, its limits and its rules in a stronger tier; its processes end.
+  virtual awaitable<Result<SandboxView>> promote(const Caller& caller, std::string id,
+                                                 PromoteWish wish) = 0;
+  // The weakest tier that a sandbox of this tenant may have, whatever its image and profile.
+  [[nodiscard]] virtual policy::SandboxTier minimum_tier(std::string_view tenant) const = 0;
+
   // --- the sandbox as a whole.
   virtual awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) = 0;
   virtual awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) = 0;
@@ -468,12 +491,11 @@ class Fleet {
   // Counted into the sandbox's budget and its tenant's, also beyond their limits.
   virtual awaitable<Result<UsageView>> record_usage(const Caller& caller, std::string id,
                                                     UsageWish wish) = 0;
-  // A TCP socket inside the sandbox's own network, connected to 127.0.0.1:port there.
-  virtual awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
-                                                   std::uint16_t port) = 0;
+  virtual awaitable<Result<PortSocket>> connect_port(const Caller& caller, std::string id,
+                                                     std::uint16_t port) = 0;
   // The same, for a visit that is in the audit already: most have hundreds of requests.
-  virtual awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
-                                                    std::uint16_t port) = 0;
+  virtual awaitable<Result<PortSocket>> connect_again(const Caller& caller, std::string id,
+                                                      std::uint16_t port) = 0;
   virtual awaitable<Result<PortsView>> ports(const Caller& caller, std::string id) = 0;
   // Until somebody listens there: TimedOut when nobody does in that time.
   virtual awaitable<Result<void>> wait_for_port(const Caller& caller, std::string id,

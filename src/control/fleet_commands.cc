@@ -282,7 +282,7 @@ awaitable<Result<ProcessView>> FleetImpl::view_of(SandboxPtr sandbox, std::uint3
 
 awaitable<Result<std::vector<ProcessView>>> FleetImpl::processes(const Caller& caller,
                                                                  std::string id) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use use(*found);
   co_return co_await views(use.ptr());
@@ -290,7 +290,7 @@ awaitable<Result<std::vector<ProcessView>>> FleetImpl::processes(const Caller& c
 
 awaitable<Result<ProcessView>> FleetImpl::process(const Caller& caller, std::string id,
                                                   std::uint32_t process) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use use(*found);
   co_return co_await view_of(use.ptr(), process);
@@ -335,7 +335,7 @@ awaitable<Result<std::unique_ptr<OutputStream>>> FleetImpl::attach(const Caller&
                                                                    std::uint32_t process,
                                                                    std::uint64_t out_offset,
                                                                    std::uint64_t err_offset) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, about(caller, *sandbox, "process.attach", process));
@@ -364,7 +364,7 @@ awaitable<Result<std::unique_ptr<OutputStream>>> FleetImpl::attach(const Caller&
 awaitable<Result<void>> FleetImpl::write_input(const Caller& caller, std::string id,
                                                std::uint32_t process, std::string bytes,
                                                bool then_close) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, about(caller, *sandbox, "process.input", process));
@@ -383,7 +383,7 @@ awaitable<Result<void>> FleetImpl::write_input(const Caller& caller, std::string
 
 awaitable<Result<void>> FleetImpl::signal(const Caller& caller, std::string id,
                                           std::uint32_t process, int number, bool whole_tree) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   if (number < 1 || number > kSignalMax)
@@ -411,7 +411,7 @@ awaitable<Result<void>> FleetImpl::signal(const Caller& caller, std::string id,
 awaitable<Result<void>> FleetImpl::resize(const Caller& caller, std::string id,
                                           std::uint32_t process, std::uint16_t rows,
                                           std::uint16_t columns) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   if (rows == 0 || columns == 0) co_return bad_field("rows", "rows, columns: want at least 1 each");
@@ -429,7 +429,7 @@ awaitable<Result<void>> FleetImpl::resize(const Caller& caller, std::string id,
 
 awaitable<Result<ProcessView>> FleetImpl::wait(const Caller& caller, std::string id,
                                                std::uint32_t process, milliseconds timeout) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto ended = explained(*this, *sandbox, co_await sandbox->guest->wait(process, timeout));
@@ -440,7 +440,7 @@ awaitable<Result<ProcessView>> FleetImpl::wait(const Caller& caller, std::string
 
 awaitable<Result<void>> FleetImpl::forget(const Caller& caller, std::string id,
                                           std::uint32_t process) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, about(caller, *sandbox, "process.forget", process));

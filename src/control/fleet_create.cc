@@ -85,6 +85,10 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
     const auto mounted = mount_volumes(caller.tenant, *plan);
     if (!mounted) plan = std::unexpected(mounted.error());
   }
+  if (plan) {
+    const auto strong = raise_tier(caller.tenant, *plan, audit);
+    if (!strong) plan = std::unexpected(strong.error());
+  }
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
   const auto volumes = hold_volumes(caller.tenant, *plan);
   auto place = reserve(caller, plan->name);
@@ -92,6 +96,17 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   auto launched = co_await launch(caller, std::move(*plan), std::move(*place));
   if (!launched) co_return co_await settle(audit, refuse(launched.error()));
   co_return co_await enroll(*launched, audit, "sandbox.created");
+}
+
+// At least the tier that the settings want: by a refusal, or where they say so by giving it.
+Result<void> FleetImpl::raise_tier(const std::string& tenant, SandboxPlan& plan,
+                                   Audited& audit) const {
+  const Minimum least = minimum_of(options_.minimum, tenant, plan.image, plan.profile);
+  if (plan.spec.tier < least.tier && options_.minimum.raise) {
+    plan.spec.tier = least.tier;
+    audit.detail["raised_to"] = engine::tier_name(least.tier);
+  }
+  return check_minimum(least, plan.spec.tier, "name that tier or a stronger one");
 }
 
 // An image, a snapshot, or the host: by name, of this tenant.
@@ -162,6 +177,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.environment = std::move(plan.environment);
   kept.workdir = std::move(plan.workdir);
   kept.idle_seconds = plan.idle_seconds;
+  kept.rest_seconds = plan.rest_seconds;
   kept.root = request.root;
   kept.uid = request.uid;
   kept.gid = request.gid;
@@ -245,6 +261,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   sandbox->record = reply->record;
   sandbox->place = std::move(place);
   sandbox->files = std::make_shared<Turns>(executor_, 1);
+  sandbox->waking = std::make_shared<Turns>(executor_, 1);
   auto files = std::move(plan.files);
   const bool make_workdir = plan.make_workdir;
   sandbox->kept = kept_of(plan, planned->request);

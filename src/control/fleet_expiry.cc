@@ -20,6 +20,16 @@ std::optional<TimePoint> end_of_life(const Sandbox& sandbox) {
   return sandbox.started + microseconds(static_cast<std::int64_t>(sandbox.limits.life_us));
 }
 
+// When to look whether it may rest: twice, in the middle of the time without a use and at its end.
+std::optional<TimePoint> next_look(const Sandbox& sandbox, TimePoint now) {
+  if (!sandbox.kept.rest_seconds || sandbox.state != State::Running || sandbox.rest != Rest::None ||
+      sandbox.looking)
+    return std::nullopt;
+  TimePoint since = sandbox.uses > 0 ? now : sandbox.last_use;
+  if (sandbox.look) since = std::max(since, sandbox.look->at);
+  return since + from_seconds(*sandbox.kept.rest_seconds / 2);
+}
+
 std::optional<TimePoint> end_of_idleness(const Sandbox& sandbox, TimePoint now) {
   if (!sandbox.kept.idle_seconds) return std::nullopt;
   const TimePoint since = sandbox.uses > 0 ? now : sandbox.last_use;
@@ -40,6 +50,7 @@ void FleetImpl::schedule(Sandbox& sandbox) {
   if (sandbox.state == State::Paused) {
     if (const auto life = end_of_life(sandbox)) due = due ? std::min(*due, *life) : *life;
   }
+  if (const auto look = next_look(sandbox, Clock::now())) due = due ? std::min(*due, *look) : *look;
   if (!due) return;
   sandbox.due = due;
   deadlines_.emplace(*due, sandbox.id);
@@ -69,12 +80,14 @@ void FleetImpl::check_expiry() {
     const SandboxPtr sandbox = at->second;
     const auto life = sandbox->state == State::Paused ? end_of_life(*sandbox) : std::nullopt;
     const auto idle = end_of_idleness(*sandbox, now);
+    const auto look = next_look(*sandbox, now);
     unschedule(*sandbox);
     if (life && *life <= now) {
       end(sandbox, "expired", "server");
     } else if (idle && *idle <= now) {
       end(sandbox, "idle", "server");
     } else {
+      if (look && *look <= now) begin_look(sandbox);
       schedule(*sandbox);
     }
   }

@@ -122,7 +122,7 @@ Result<Piece> piece_of(const std::optional<Range>& range, std::uint64_t size) {
 
 awaitable<Result<FileView>> FleetImpl::stat(const Caller& caller, std::string id, std::string path,
                                             bool follow) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = guest_path(path, kWorkspace, "path");
@@ -135,7 +135,7 @@ awaitable<Result<FileView>> FleetImpl::stat(const Caller& caller, std::string id
 
 awaitable<Result<std::vector<FileView>>> FleetImpl::list_files(const Caller& caller, std::string id,
                                                                std::string path, bool recursive) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = guest_path(path, kWorkspace, "path");
@@ -157,7 +157,7 @@ awaitable<Result<std::vector<FileView>>> FleetImpl::list_files(const Caller& cal
 
 awaitable<Result<Download>> FleetImpl::read_file(const Caller& caller, std::string id,
                                                  std::string path, std::optional<Range> range) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = guest_path(path, kWorkspace, "path");
@@ -187,7 +187,7 @@ awaitable<Result<Download>> FleetImpl::read_file(const Caller& caller, std::stri
 
 awaitable<Result<std::string>> FleetImpl::resolve_path(const Caller& caller, std::string id,
                                                        std::string path) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   if (path.find('\0') != std::string::npos) co_return bad_field("path", "path: holds a NUL");
@@ -201,7 +201,7 @@ awaitable<Result<std::string>> FleetImpl::resolve_path(const Caller& caller, std
 awaitable<Result<std::unique_ptr<ByteReader>>> FleetImpl::read_resolved(const Caller& caller,
                                                                         std::string id,
                                                                         std::string path) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = check_resolved(path);
@@ -326,7 +326,7 @@ awaitable<Result<std::uint64_t>> FleetImpl::remove(const Caller& caller, std::st
 awaitable<Result<std::unique_ptr<WatchStream>>> FleetImpl::watch(const Caller& caller,
                                                                  std::string id, std::string path,
                                                                  bool recursive) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = guest_path(path, kWorkspace, "path");
@@ -340,7 +340,7 @@ awaitable<Result<std::unique_ptr<WatchStream>>> FleetImpl::watch(const Caller& c
 awaitable<Result<std::unique_ptr<ByteReader>>> FleetImpl::tar_out(const Caller& caller,
                                                                   std::string id,
                                                                   std::string path) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto absolute = guest_path(path, kWorkspace, "path");

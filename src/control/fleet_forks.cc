@@ -38,6 +38,7 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   plan.environment = kept.environment;
   plan.workdir = kept.workdir;
   plan.idle_seconds = kept.idle_seconds;
+  plan.rest_seconds = kept.rest_seconds;
   plan.models = kept.models;
   plan.token = kept.token;
   plan.proxy = kept.proxy;
@@ -102,6 +103,8 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
                             0, "memory"}));
   if (const auto good = check_name_and_labels(wish.name, wish.labels); !good)
     co_return co_await settle(audit, refuse(good.error()));
+  const auto strong = above_minimum(parent->tenant, plan_again(*parent), "promote this one first");
+  if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   auto place = reserve(caller, wish.name);
   if (!place) co_return co_await settle(audit, refuse(place.error()));
   auto point = co_await fork_point(parent.ptr());

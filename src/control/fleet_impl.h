@@ -15,6 +15,7 @@
 //   fleet_tools.cc     the tools, on top of the two above
 //   fleet_audit.cc     the row of each call, and how an end is recorded
 //   fleet_expiry.cc    who was idle for too long
+//   fleet_rest.cc      who rests meanwhile, and is woken by a use
 //
 // and for file state, whose records and works are in file_keeping.h:
 //
@@ -27,6 +28,7 @@
 //   fleet_states.cc      diff, patch, merge
 //   fleet_volumes.cc     volumes
 //   fleet_persistence.cc sandboxes that stop and start again
+//   fleet_promote.cc     the same files in a stronger tier
 //   fleet_ledger.cc      what a tenant keeps, and how much that may be
 //   fleet_garbage.cc     what is there at the start, and what nobody needs any more
 //
@@ -51,6 +53,7 @@
 #include "control/events.h"
 #include "control/file_keeping.h"
 #include "control/fleet_audited.h"
+#include "control/fleet_parts.h"
 #include "control/fleet_sandbox.h"
 #include "control/host_proxy.h"
 #include "control/open_fleet.h"
@@ -68,14 +71,6 @@ namespace caisson::control {
 class FileSpool;
 class PatchBox;
 struct TreeChanges;
-
-inline constexpr std::size_t kSessionWaitersMax = 256;  // of one sandbox
-inline constexpr std::size_t kAuditTextBytesMax = 4096;
-inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came to nothing
-// A sandbox that nobody has heard of after so long was not handed to us.
-inline constexpr seconds kLaunchGrace{15};
-inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
-inline constexpr milliseconds kPortConnectTimeout{5'000};
 
 class FleetImpl final : public RunningFleet {
  public:
@@ -174,10 +169,10 @@ class FleetImpl final : public RunningFleet {
                                             UsageWish wish) override;
   Result<std::vector<std::string>> secret_names(const Caller& caller) override;
   awaitable<Result<void>> remove_secret(const Caller& caller, std::string name) override;
-  awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
-                                           std::uint16_t port) override;
-  awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
-                                            std::uint16_t port) override;
+  awaitable<Result<PortSocket>> connect_port(const Caller& caller, std::string id,
+                                             std::uint16_t port) override;
+  awaitable<Result<PortSocket>> connect_again(const Caller& caller, std::string id,
+                                              std::uint16_t port) override;
   awaitable<Result<PortsView>> ports(const Caller& caller, std::string id) override;
   awaitable<Result<void>> wait_for_port(const Caller& caller, std::string id, std::uint16_t port,
                                         milliseconds timeout) override;
@@ -220,6 +215,9 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> stop_sandbox(const Caller& caller, std::string id) override;
   awaitable<Result<SandboxView>> start_sandbox(const Caller& caller, std::string id) override;
   awaitable<Result<engine::PoolFacts>> storage(const Caller& caller) override;
+  awaitable<Result<SandboxView>> promote(const Caller& caller, std::string id,
+                                         PromoteWish wish) override;
+  policy::SandboxTier minimum_tier(std::string_view tenant) const override;
 
   // --- for the parts of this folder.
   [[nodiscard]] std::weak_ptr<FleetImpl*> alive() const { return alive_; }
@@ -262,8 +260,8 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] Result<SandboxPtr> find(const Caller& caller, std::string_view id) const;
   // Busy while it is paused: its init cannot answer.
   [[nodiscard]] static Result<void> awake(const Sandbox& sandbox);
-  // Both, for a call that leaves no row.
-  [[nodiscard]] Result<SandboxPtr> running(const Caller& caller, std::string_view id) const;
+  // Found, and woken(), for a call that leaves no row.
+  awaitable<Result<SandboxPtr>> running(const Caller& caller, const std::string& id);
   [[nodiscard]] SandboxView view(const Sandbox& sandbox) const;
   void retire(const SandboxPtr& sandbox, std::string reason);
   // Ends it for a reason of our own or the launcher's, and records it.
@@ -275,7 +273,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<void> recall_commands(SandboxPtr sandbox);
   // fleet_ports.cc
   awaitable<Result<UniqueFd>> connect_inside(std::string id, int family, std::uint16_t port);
-  awaitable<Result<UniqueFd>> connect_to(const Sandbox& sandbox, std::uint16_t port);
+  awaitable<Result<PortSocket>> connect_to(SandboxPtr sandbox, std::uint16_t port);
 
   // fleet_create.cc
   [[nodiscard]] Result<std::unique_ptr<Reservation>> reserve(const Caller& caller,
@@ -291,6 +289,8 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> make_image_workdir(const Sandbox& sandbox);
   awaitable<Result<void>> write_files(const Sandbox& sandbox,
                                       std::vector<std::pair<std::string, std::string>> files);
+  [[nodiscard]] Result<void> raise_tier(const std::string& tenant, SandboxPlan& plan,
+                                        Audited& audit) const;
   void publish(const SandboxPtr& sandbox);
   void follow_guest(const SandboxPtr& sandbox);
 
@@ -414,14 +414,6 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<UniqueFd>> pack(std::string layer);
 
   // fleet_snapshots.cc
-  enum class SealRow : std::uint8_t { Awaited, Behind };  // Behind: that of the call itself follows
-  struct SealWish {
-    SnapshotWish named;
-    SealRow row = SealRow::Awaited;
-    bool checkpoint = false;
-    bool hidden = false;
-    bool copy = true;  // when it cannot be had in a moment
-  };
   // The caller has the sandbox's turn. `audit` is written with it when there is one.
   awaitable<Result<SnapshotRecord>> seal(SandboxPtr sandbox, SealWish wish, Audited* audit);
   [[nodiscard]] Result<void> may_seal(const Sandbox& sandbox) const;
@@ -465,13 +457,6 @@ class FleetImpl final : public RunningFleet {
                                   std::string layer);
 
   // fleet_states.cc
-  struct StatePoint {
-    std::string name;  // "snapshot:…", "image:…": how a person finds it
-    engine::LayerStack stack;
-    std::string head;  // the snapshot, or empty for an image
-    std::string image;
-    LayerWorks::Hold hold;
-  };
   awaitable<Result<StatePoint>> state_point(const Caller& caller, std::string state,
                                             std::string field);
   awaitable<Result<LayerResult>> compare(const StatePoint& from, const StatePoint& to,
@@ -507,7 +492,7 @@ class FleetImpl final : public RunningFleet {
 
   // fleet_persistence.cc
   // What end() is for a sandbox whose files stay.
-  void rest(const SandboxPtr& sandbox, std::string reason);
+  void halt(const SandboxPtr& sandbox, std::string reason);
   void lay_down(const SandboxPtr& sandbox, std::string reason, std::string actor);
   awaitable<void> stop_away(std::string id);
   awaitable<Result<void>> stop_there(SandboxPtr sandbox);
@@ -515,6 +500,20 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> start_now(Caller caller, SandboxPtr sandbox);
   awaitable<Result<void>> adopt_stopped(store::SandboxRecord old, bool there,
                                         store::Store::Batch& batch);
+
+  // fleet_promote.cc
+  awaitable<Result<SandboxView>> promote_now(Caller caller, SandboxPtr sandbox, PromoteWish wish);
+  awaitable<Result<SandboxPtr>> move_up(const Caller& caller, SandboxPtr sandbox, SandboxPlan plan,
+                                        bool end_processes);
+  [[nodiscard]] Result<SandboxPlan> plan_higher(const Sandbox& sandbox, const std::string& tier);
+  [[nodiscard]] Result<void> above_minimum(const std::string& tenant, const SandboxPlan& plan,
+                                           std::string_view remedy) const;
+  [[nodiscard]] static engine::Limits launcher_limits(const Sandbox& sandbox,
+                                                      engine::Limits limits);
+  awaitable<Result<void>> quiet_enough(SandboxPtr sandbox, bool end_processes);
+  void take_place(const SandboxPtr& fresh, const SandboxPtr& old);
+  awaitable<Result<SandboxPtr>> left_behind(SandboxPtr sandbox, SandboxPtr fresh,
+                                            std::optional<Error> failed);
 
   // fleet_garbage.cc
   [[nodiscard]] Result<void> open_files();
@@ -541,6 +540,16 @@ class FleetImpl final : public RunningFleet {
   awaitable<void> tidy();
   awaitable<Result<GarbageView>> collect_now(Caller caller);
 
+  // fleet_rest.cc
+  [[nodiscard]] bool may_rest(const Sandbox& sandbox) const;
+  void begin_look(const SandboxPtr& sandbox);
+  awaitable<void> look_whether_idle(SandboxPtr sandbox);
+  awaitable<void> settle_down(SandboxPtr sandbox, std::uint64_t held);
+  awaitable<Result<void>> wake(SandboxPtr sandbox);   // it does not rest any more
+  awaitable<Result<void>> woken(SandboxPtr sandbox);  // and it is awake(): its init answers
+  awaitable<Result<void>> wake_now(SandboxPtr sandbox);
+  awaitable<Result<void>> end_rest(SandboxPtr sandbox);
+
   // fleet_expiry.cc
   void schedule(Sandbox& sandbox);
   void unschedule(Sandbox& sandbox);
@@ -561,6 +570,7 @@ class FleetImpl final : public RunningFleet {
   std::set<std::pair<std::string, std::string>> names_;  // tenant, name
   std::set<std::pair<TimePoint, std::string>> deadlines_;
   boost::asio::steady_timer expiry_;
+  Turns settling_{executor_, kSettlingMax};
   FleetCounters counters_;
   RowBudget budget_;
   std::map<std::string, std::shared_ptr<egress::Budget>> tenant_budgets_;

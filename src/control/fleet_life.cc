@@ -45,10 +45,11 @@ Result<void> FleetImpl::awake(const Sandbox& sandbox) {
   return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is paused; resume it first");
 }
 
-Result<SandboxPtr> FleetImpl::running(const Caller& caller, std::string_view id) const {
-  SandboxPtr sandbox = TRY(find(caller, id));
-  TRY(awake(*sandbox));
-  return sandbox;
+awaitable<Result<SandboxPtr>> FleetImpl::running(const Caller& caller, const std::string& id) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) co_return sandbox;
+  if (const auto up = co_await woken(*sandbox); !up) co_return std::unexpected(up.error());
+  co_return sandbox;
 }
 
 SandboxView FleetImpl::view(const Sandbox& sandbox) const {
@@ -79,6 +80,8 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   if (sandbox.limits.life_us != 0)
     out.expires = sandbox.created + static_cast<store::WallTime>(sandbox.limits.life_us);
   out.idle_seconds = sandbox.kept.idle_seconds;
+  out.rest_seconds = sandbox.kept.rest_seconds;
+  out.resting = sandbox.state == State::Running && sandbox.rest == Rest::Resting;
   out.record = sandbox.record;
   out.parent = sandbox.kept.parent;
   out.storage = sandbox.kept.storage;
@@ -196,9 +199,14 @@ awaitable<Result<SandboxView>> FleetImpl::resume(const Caller& caller, std::stri
 
 awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxPtr sandbox,
                                                          bool freeze) {
+  const auto turn = co_await sandbox->waking->take();  // a rest that begins or ends has done so
+  if (!turn) co_return std::unexpected(turn.error());
   if (sandbox->state == State::Stopped) co_return std::unexpected(awake(*sandbox).error());
   if (sandbox->changing || sandbox->restacking)
     co_return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
+  if (!freeze && sandbox->state == State::Running) {
+    if (const auto up = co_await end_rest(sandbox); !up) co_return std::unexpected(up.error());
+  }
   const State wanted = freeze ? State::Paused : State::Running;
   if (sandbox->state == wanted && (freeze || sandbox->guest)) co_return view(*sandbox);
   Audited audit(*this, row(caller, freeze ? "sandbox.pause" : "sandbox.resume", sandbox->id, ""));
@@ -221,6 +229,7 @@ awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxP
   }
   if (done) {
     sandbox->kept.paused = freeze;
+    sandbox->rest = Rest::None;  // who rested stands still for his caller now
     store::Store::Batch batch;
     batch.sandboxes.push_back(stored(*sandbox));
     post(std::move(batch));  // the row of the call comes behind it, and is waited for
@@ -250,7 +259,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
   auto changed =
-      change_limits(sandbox->limits, sandbox->kept.idle_seconds, wish, options_.limits_max);
+      change_limits({sandbox->limits, sandbox->kept.idle_seconds, sandbox->kept.rest_seconds}, wish,
+                    options_.limits_max);
   if (!changed) co_return co_await settle(audit, refuse(changed.error()));
   if (sandbox->changing)
     co_return co_await settle(
@@ -258,7 +268,7 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   sandbox->changing = true;
   Result<void> done;
   if (changed->limits != sandbox->limits && sandbox->state != State::Stopped)
-    done = co_await launcher_->set_limits(sandbox->id, changed->limits);
+    done = co_await launcher_->set_limits(sandbox->id, launcher_limits(*sandbox, changed->limits));
   sandbox->changing = false;
   if (!done) co_return co_await settle(audit, refuse(explain(*sandbox, done.error())));
   if (sandbox->state == State::Ended)
@@ -266,6 +276,7 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   sandbox->limits = changed->limits;
   if (sandbox->kept.persistent) sandbox->kept.limits = changed->limits;
   sandbox->kept.idle_seconds = changed->idle_seconds;
+  sandbox->kept.rest_seconds = changed->rest_seconds;
   schedule(*sandbox);
   audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
   audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
@@ -290,6 +301,7 @@ awaitable<Result<UsageView>> FleetImpl::usage(const Caller& caller, std::string 
     const auto status = co_await launcher_->status(sandbox->id);
     if (!status) co_return std::unexpected(explain(*sandbox, status.error()));
     out.usage = status->usage;
+    out.usage.cpu_time_us += sandbox->kept.cpu_used_us;
   }
   out.wall_seconds = std::chrono::duration<double>(Clock::now() - sandbox->started).count();
   out.execs = sandbox->execs;
@@ -312,6 +324,8 @@ FleetCounters FleetImpl::counters() const {
   FleetCounters out = counters_;
   out.living = static_cast<std::size_t>(std::ranges::count_if(
       living_, [](const auto& one) { return one.second->state != State::Stopped; }));
+  out.resting = static_cast<std::size_t>(std::ranges::count_if(
+      living_, [](const auto& one) { return one.second->rest == Rest::Resting; }));
   return out;
 }
 

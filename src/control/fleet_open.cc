@@ -166,11 +166,16 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
   sandbox->created = old.created;
   sandbox->kept = *std::move(kept);
   sandbox->limits = living.limits;
+  if (sandbox->limits.life_us != 0) sandbox->limits.life_us += sandbox->kept.lived_us;
+  if (sandbox->limits.cpu_time_us != 0) sandbox->limits.cpu_time_us += sandbox->kept.cpu_used_us;
   sandbox->record = living.record;
   sandbox->files = std::make_shared<Turns>(executor_, 1);
+  sandbox->waking = std::make_shared<Turns>(executor_, 1);
   sandbox->kept.stack = living.stack;
   sandbox->kept.storage = living.storage;
-  sandbox->started = Clock::now() - microseconds(static_cast<std::int64_t>(living.age_us));
+  sandbox->started =
+      Clock::now() -
+      microseconds(static_cast<std::int64_t>(living.age_us + sandbox->kept.lived_us));
   sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
   open_budget(*sandbox);
   if (auto opened = co_await reopen_gate(sandbox); !opened)
@@ -240,7 +245,7 @@ void FleetImpl::launcher_lost() {
     if (sandbox->state == State::Stopped) continue;
     const bool stays = sandbox->kept.persistent;
     if (stays) {
-      rest(sandbox, "launcher ended");
+      halt(sandbox, "launcher ended");
     } else {
       retire(sandbox, "launcher ended");
       sandbox->place.reset();
@@ -316,7 +321,7 @@ awaitable<void> FleetImpl::stop(std::string reason) {
     if (sandbox->state == State::Stopped) continue;
     const bool stays = sandbox->kept.persistent;
     if (stays) {
-      rest(sandbox, reason);
+      halt(sandbox, reason);
       if (launcher_) (void)co_await launcher_->stop(id);
     } else {
       retire(sandbox, reason);

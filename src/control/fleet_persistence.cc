@@ -11,7 +11,7 @@ namespace caisson::control {
 
 // It stays among the living, without a guest: it can be seen, started and destroyed, and keeps its
 // place and its name.
-void FleetImpl::rest(const SandboxPtr& sandbox, std::string reason) {
+void FleetImpl::halt(const SandboxPtr& sandbox, std::string reason) {
   if (sandbox->state == State::Stopped || sandbox->state == State::Ended) return;
   sandbox->state = State::Stopped;
   sandbox->end_reason = std::move(reason);
@@ -26,7 +26,7 @@ void FleetImpl::rest(const SandboxPtr& sandbox, std::string reason) {
 }
 
 void FleetImpl::lay_down(const SandboxPtr& sandbox, std::string reason, std::string actor) {
-  rest(sandbox, reason);
+  halt(sandbox, reason);
   store::Store::Batch batch;
   batch.sandboxes.push_back(stored(*sandbox));
   batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.stop", std::move(reason)));
@@ -83,7 +83,7 @@ awaitable<Result<SandboxView>> FleetImpl::stop_now(Caller caller, SandboxPtr san
     co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
-  rest(sandbox, "stopped");
+  halt(sandbox, "stopped");
   const auto stopped = co_await stop_there(sandbox);
   if (!stopped) co_return co_await settle(audit, refuse(stopped.error()));
   audit.judge(nullptr);
@@ -125,6 +125,8 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   SandboxPlan plan = plan_again(*sandbox);
   plan.spec.request.id = sandbox->id;
   plan.spec.request.resume = true;
+  const auto strong = above_minimum(sandbox->tenant, plan, "promote the sandbox first");
+  if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   const auto mounted = mount_volumes(sandbox->tenant, plan);
   if (!mounted) co_return co_await settle(audit, refuse(mounted.error()));
   const auto hold = files_.works.hold(sandbox->kept.stack.layers);
@@ -137,19 +139,11 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
     co_await clear_away(sandbox->id);
     co_return co_await settle(audit, refuse(Error{Errc::Gone, "the sandbox was destroyed", 0}));
   }
-  // A new object in the old one's place: calls that still hold that one see it stopped.
-  fresh->token = sandbox->token;
-  fresh->created = sandbox->created;
-  fresh->kept.budget = sandbox->kept.budget;
-  fresh->place = std::move(sandbox->place);
-  fresh->files = sandbox->files;
-  fresh->session = sandbox->session;
-  fresh->execs = sandbox->execs;
+  take_place(fresh, sandbox);
   audit.judge(nullptr);
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);
   batch.sandboxes.push_back(stored(*fresh));
-  publish(fresh);
   const auto written = co_await record(std::move(batch));
   audit.written();
   if (!written) {
@@ -173,6 +167,7 @@ awaitable<Result<void>> FleetImpl::adopt_stopped(store::SandboxRecord old, bool 
   sandbox->created = old.created;
   sandbox->kept = *std::move(kept);
   sandbox->files = std::make_shared<Turns>(executor_, 1);
+  sandbox->waking = std::make_shared<Turns>(executor_, 1);
   sandbox->limits = sandbox->kept.limits.value_or(engine::Limits{});
   sandbox->state = State::Stopped;
   sandbox->end_reason = old.end_reason.empty() ? "the server was stopped" : old.end_reason;

@@ -100,48 +100,47 @@ awaitable<Result<UniqueFd>> FleetImpl::connect_inside(std::string id, int family
 
 // Busy, when it is paused; Protocol, when nobody listens. Whoever may look at a sandbox may not go
 // out through it.
-awaitable<Result<UniqueFd>> FleetImpl::connect_to(const Sandbox& sandbox, std::uint16_t port) {
+awaitable<Result<PortSocket>> FleetImpl::connect_to(SandboxPtr sandbox, std::uint16_t port) {
   if (port == 0) co_return bad_field("port", "port is 0: want 1 to 65535");
-  if (is_way_out(sandbox, port)) {
+  if (is_way_out(*sandbox, port)) {
     co_return bad_field("port", "port " + std::to_string(port) +
                                     " is the sandbox's own way out: name one of a program inside");
   }
-  if (const auto up = awake(sandbox); !up) co_return std::unexpected(up.error());
-  auto result = co_await connect_inside(sandbox.id, AF_INET, port);
+  auto use = std::make_shared<const Use>(sandbox);
+  if (const auto up = co_await woken(sandbox); !up) co_return std::unexpected(up.error());
+  auto result = co_await connect_inside(sandbox->id, AF_INET, port);
   if (!result && result.error().code == Errc::NotFound)
-    result = co_await connect_inside(sandbox.id, AF_INET6, port);
+    result = co_await connect_inside(sandbox->id, AF_INET6, port);
   if (!result && result.error().code == Errc::NotFound) {
     result = std::unexpected(
         Error{Errc::Protocol, "port: nothing listens on port " + std::to_string(port) + " inside",
               0, "port"});
   }
-  if (!result && sandbox.state == State::Ended)
-    co_return std::unexpected(explain(sandbox, result.error()));
-  co_return result;
+  if (!result) co_return std::unexpected(explain(*sandbox, result.error()));
+  co_return PortSocket{*std::move(result), std::move(use)};
 }
 
-awaitable<Result<UniqueFd>> FleetImpl::connect_port(const Caller& caller, std::string id,
-                                                    std::uint16_t port) {
+awaitable<Result<PortSocket>> FleetImpl::connect_port(const Caller& caller, std::string id,
+                                                      std::uint16_t port) {
   auto found = find(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   Audited audit(*this, row(caller, "port.connect", sandbox->id, std::to_string(port)));
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
-  auto result = co_await connect_to(*sandbox, port);
+  auto result = co_await connect_to(sandbox.ptr(), port);
   co_return co_await settle(audit, std::move(result));
 }
 
-awaitable<Result<UniqueFd>> FleetImpl::connect_again(const Caller& caller, std::string id,
-                                                     std::uint16_t port) {
+awaitable<Result<PortSocket>> FleetImpl::connect_again(const Caller& caller, std::string id,
+                                                       std::uint16_t port) {
   auto found = find(caller, id);
   if (!found) co_return std::unexpected(found.error());
-  const Use sandbox(*found);
-  co_return co_await connect_to(*sandbox, port);
+  co_return co_await connect_to(*found, port);
 }
 
 awaitable<Result<PortsView>> FleetImpl::ports(const Caller& caller, std::string id) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto listening = co_await sandbox->guest->ports(sandbox->user());
@@ -156,7 +155,7 @@ awaitable<Result<void>> FleetImpl::wait_for_port(const Caller& caller, std::stri
   const TimePoint end = Clock::now() + std::min(timeout, kPortWaitMax);
   milliseconds pause = kPortLookMin;
   for (;;) {
-    auto found = running(caller, id);
+    auto found = co_await running(caller, id);
     if (!found) co_return std::unexpected(found.error());
     {
       const Use sandbox(*found);

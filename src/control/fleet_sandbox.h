@@ -41,6 +41,16 @@ inline constexpr std::size_t kTokenHomesSweepMin = 64;
 // Given out for one sandbox and not expired: one in three hours, and each lives four.
 inline constexpr std::size_t kProxyTokensMax = 8;
 
+// Of a sandbox that runs and is not used (fleet_rest.cc). Settling: its processes stand still in a
+// moment, or some of them do.
+enum class Rest : std::uint8_t { None, Settling, Resting };
+
+// What a sandbox had used of the processor when it was looked at.
+struct CpuLook {
+  TimePoint at;
+  std::uint64_t cpu_us = 0;
+};
+
 struct Sandbox : std::enable_shared_from_this<Sandbox> {
   std::string id;
   std::string tenant;
@@ -61,6 +71,10 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
   int uses = 0;
   TimePoint last_use = Clock::now();
   std::optional<TimePoint> due;  // as it stands in the fleet's deadlines
+  Rest rest = Rest::None;
+  bool looking = false;           // whether it may rest is being found out
+  std::optional<CpuLook> look;    // the first of the two; of no worth after a use
+  std::shared_ptr<Turns> waking;  // of whoever begins or ends a rest
   std::uint64_t execs = 0;
   std::map<std::uint32_t, std::string> commands;  // of the background processes we started
   ToldCalls starters;                             // the calls that started a process

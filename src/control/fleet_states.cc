@@ -162,9 +162,8 @@ class PatchReader final : public ByteReader {
 
 }  // namespace
 
-awaitable<Result<FleetImpl::StatePoint>> FleetImpl::state_point(const Caller& caller,
-                                                                std::string state,
-                                                                std::string field) {
+awaitable<Result<StatePoint>> FleetImpl::state_point(const Caller& caller, std::string state,
+                                                     std::string field) {
   const auto colon = state.find(':');
   const std::string kind = state.substr(0, colon);
   const std::string what = colon == std::string::npos ? "" : state.substr(colon + 1);
@@ -346,7 +345,7 @@ awaitable<Result<MergeView>> FleetImpl::merge_now(Caller caller, SandboxPtr kept
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   Result<MergeView> result;
-  if (const auto up = awake(*sandbox); !up) {
+  if (const auto up = co_await woken(sandbox.ptr()); !up) {
     result = std::unexpected(up.error());
   } else {
     result = co_await merge_into(caller, sandbox.ptr(), std::move(wish), audit);
@@ -359,8 +358,7 @@ awaitable<Result<MergeView>> FleetImpl::merge_now(Caller caller, SandboxPtr kept
 }
 
 // The nearest snapshot that both come from, or the image under both.
-Result<FleetImpl::StatePoint> FleetImpl::merge_base(const StatePoint& ours,
-                                                    const StatePoint& theirs) const {
+Result<StatePoint> FleetImpl::merge_base(const StatePoint& ours, const StatePoint& theirs) const {
   if (const auto common = files_.snapshots.common(ours.head, theirs.head)) {
     const SnapshotRecord* found = files_.snapshots.find(*common);
     if (found->broken) return failure(Errc::Gone, "merge: what both come from misses a layer");

@@ -68,8 +68,8 @@ awaitable<Result<json::object>> FleetImpl::file_tool(const Caller& caller, Sandb
   } else if (tool == kRequestAccess) {
     result = co_await access_tool(sandbox.ptr(), std::move(arguments), audit);
     if (audit.settled()) co_return result;
-  } else if (const auto up =
-                 changes_files(tool) ? co_await before_change(sandbox.ptr()) : awake(*sandbox);
+  } else if (const auto up = changes_files(tool) ? co_await before_change(sandbox.ptr())
+                                                 : co_await woken(sandbox.ptr());
              !up) {
     result = std::unexpected(up.error());
   } else {

@@ -28,7 +28,7 @@ std::vector<std::string> own_layers(const KeptSpec& kept) {
 }  // namespace
 
 awaitable<Result<void>> FleetImpl::before_change(SandboxPtr sandbox) {
-  if (const auto up = awake(*sandbox); !up) co_return std::unexpected(up.error());
+  if (const auto up = co_await woken(sandbox); !up) co_return std::unexpected(up.error());
   if (sandbox->restacking) {
     auto turn = co_await sandbox->files->take();
     if (!turn) co_return std::unexpected(turn.error());
@@ -74,7 +74,7 @@ awaitable<Result<UndoView>> FleetImpl::undo_now(Caller caller, SandboxPtr kept, 
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
   Result<UndoView> result;
-  if (const auto up = awake(*sandbox); !up) {
+  if (const auto up = co_await woken(sandbox.ptr()); !up) {
     result = std::unexpected(up.error());
   } else {
     result = co_await go_back(sandbox.ptr(), std::move(wish), audit);
@@ -213,7 +213,7 @@ awaitable<Result<void>> FleetImpl::swap_run(SandboxPtr sandbox, std::vector<std:
                                             std::string layer) {
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return std::unexpected(turn.error());
-  if (sandbox->uses > 0 || sandbox->state != State::Running)
+  if (sandbox->uses > 0 || sandbox->state != State::Running || sandbox->rest != Rest::None)
     co_return failure(Errc::Busy, "somebody uses it");
   if (engine::LayerStack probe = sandbox->kept.stack; !replace_run(probe, run, layer))
     co_return failure(Errc::NotFound, "it stands on other layers by now");

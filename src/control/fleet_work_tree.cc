@@ -324,7 +324,7 @@ awaitable<Result<std::string>> FleetImpl::make_patch_since(
   const auto* base = dynamic_cast<const TreeBaseline*>(baseline.get());
   if (base == nullptr || base->sandbox != sandbox->id)
     co_return failure(Errc::InvalidArgument, "baseline: it is of another sandbox");
-  if (const auto up = awake(*sandbox); !up) co_return std::unexpected(up.error());
+  if (const auto up = co_await woken(sandbox); !up) co_return std::unexpected(up.error());
   const auto now = co_await sandbox->guest->scan(sandbox->user(), base->path);
   if (!now) co_return std::unexpected(explain(*sandbox, now.error()));
   if (now->truncated)
@@ -383,7 +383,7 @@ awaitable<Result<void>> FleetImpl::drop_ignored(PatchBox& box, SandboxPtr sandbo
 
 awaitable<Result<std::vector<FileView>>> FleetImpl::find_files(const Caller& caller, std::string id,
                                                                FindWish wish) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto path = guest_path(wish.path, kWorkspace, "path");
@@ -407,7 +407,7 @@ awaitable<Result<std::vector<FileView>>> FleetImpl::find_files(const Caller& cal
 
 awaitable<Result<GrepView>> FleetImpl::grep_files(const Caller& caller, std::string id,
                                                   GrepWish wish) {
-  auto found = running(caller, id);
+  auto found = co_await running(caller, id);
   if (!found) co_return std::unexpected(found.error());
   const Use sandbox(*found);
   auto path = guest_path(wish.path, kWorkspace, "path");

@@ -10,6 +10,7 @@
 
 #include "control/fleet.h"
 #include "control/image_options.h"
+#include "control/minimum_tier.h"
 #include "control/row_budget.h"
 #include "control/vault.h"
 #include "egress/gate/gateway.h"
@@ -42,6 +43,7 @@ struct FleetOptions {
   double exec_timeout_seconds = 60;
   // The most that a caller or a profile may ask for; what is not set has no bound here.
   LimitWish limits_max;
+  MinimumTiers minimum;  // the least that a sandbox is kept apart
   // Of one tenant; 0: no limit.
   std::uint64_t audit_bytes_per_minute = kAuditBytesPerMinute;
   std::uint64_t audit_refusals_per_minute = kAuditRefusalsPerMinute;

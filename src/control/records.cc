@@ -104,6 +104,8 @@ void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.storage == engine::Storage::Disk) out["storage"] = "disk";
   if (spec.persistent) out["persistent"] = true;
   if (spec.paused) out["paused"] = true;
+  if (spec.lived_us != 0) out["lived_us"] = spec.lived_us;
+  if (spec.cpu_used_us != 0) out["cpu_used_us"] = spec.cpu_used_us;
   if (spec.checkpoint == Checkpoints::EachCall) out["checkpoint"] = "each_call";
   if (!spec.parent.empty()) out["parent"] = spec.parent;
   if (!spec.head.empty()) out["head"] = spec.head;
@@ -130,6 +132,8 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
   if (members.maybe_text("storage") == "disk") spec.storage = engine::Storage::Disk;
   spec.persistent = members.flag("persistent");
   spec.paused = members.flag("paused");
+  spec.lived_us = members.count("lived_us");
+  spec.cpu_used_us = members.count("cpu_used_us");
   if (members.maybe_text("checkpoint") == "each_call") spec.checkpoint = Checkpoints::EachCall;
   spec.parent = members.maybe_text("parent");
   spec.head = members.maybe_text("head");
@@ -167,6 +171,7 @@ std::string to_json(const KeptSpec& spec) {
                    {"root", spec.root == engine::RootMode::Writable ? "writable" : "read_only"},
                    {"uid", spec.uid}};
   if (spec.idle_seconds) out["idle_seconds"] = *spec.idle_seconds;
+  if (spec.rest_seconds) out["rest_seconds"] = *spec.rest_seconds;
   if (!spec.network.empty()) out["network"] = to_json(spec.network);
   if (spec.budget != KeptBudget{}) out["budget"] = budget_json(spec.budget);
   if (spec.models) out["models"] = true;
@@ -201,6 +206,7 @@ Result<KeptSpec> parse_kept_spec(std::string_view text) {
   spec.root =
       members.text("root") == "writable" ? engine::RootMode::Writable : engine::RootMode::ReadOnly;
   spec.idle_seconds = members.number("idle_seconds");
+  spec.rest_seconds = members.number("rest_seconds");
   spec.models = members.flag("models");
   spec.token = members.flag("token");
   const double uid = members.number("uid").value_or(-1);

@@ -46,6 +46,7 @@ struct KeptSpec {
   std::vector<std::string> environment;
   std::string workdir;
   std::optional<double> idle_seconds;
+  std::optional<double> rest_seconds{};
   engine::RootMode root = engine::RootMode::ReadOnly;
   std::uint32_t uid = kUidDefault;
   EgressRules network{};
@@ -73,7 +74,10 @@ struct KeptSpec {
   std::size_t base_layers = 0;             // of the stack, at its lower end: the image's
   ImageDefaults defaults{};                // of the image
   std::optional<engine::Limits> limits{};  // of a persistent one, for its next start
-  bool paused = false;                     // by a call; a copy of its files stops it, too
+  // Before it moved into the tier it has; the launcher counts from that start on.
+  std::uint64_t lived_us = 0;
+  std::uint64_t cpu_used_us = 0;
+  bool paused = false;  // by a call; a copy of its files stops it, too
 
   // Somebody inside may ask for something outside, or hear that he may not.
   [[nodiscard]] bool has_gate() const noexcept { return !network.empty() || models || proxy.place; }

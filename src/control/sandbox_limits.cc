@@ -101,6 +101,8 @@ Result<void> check_limits(const LimitWish& wish) {
   TRY(check_seconds("cpu_seconds", wish.cpu_seconds));
   TRY(check_seconds("timeout_seconds", wish.timeout_seconds));
   TRY(check_seconds("idle_seconds", wish.idle_seconds));
+  if (wish.rest_seconds)
+    TRY(in_range("rest_seconds", *wish.rest_seconds, 0, kLifeSecondsMax, "seconds"));
   return {};
 }
 
@@ -116,6 +118,7 @@ LimitWish overlay(const LimitWish& wish, const LimitWish& profile, const LimitWi
   out.timeout_seconds =
       first_of(wish.timeout_seconds, profile.timeout_seconds, server.timeout_seconds);
   out.idle_seconds = first_of(wish.idle_seconds, profile.idle_seconds, server.idle_seconds);
+  out.rest_seconds = first_of(wish.rest_seconds, profile.rest_seconds, server.rest_seconds);
   return out;
 }
 
@@ -149,8 +152,8 @@ engine::Limits limits_of(const LimitWish& wish) {
   return limits;
 }
 
-Result<ChangedLimits> change_limits(const engine::Limits& now, std::optional<double> idle_seconds,
-                                    const LimitWish& wish, const LimitWish& most) {
+Result<ChangedLimits> change_limits(const ChangedLimits& now, const LimitWish& wish,
+                                    const LimitWish& most) {
   TRY(check_limits(wish));
   const auto fixed = [](const char* name) {
     const std::string field = std::string("resource_limits.") + name;
@@ -163,7 +166,10 @@ Result<ChangedLimits> change_limits(const engine::Limits& now, std::optional<dou
   if (wish.open_files) return fixed("open_files");
   LimitWish bound = wish;
   TRY(apply_most(bound, most));
-  ChangedLimits out{now, wish.idle_seconds ? wish.idle_seconds : idle_seconds};
+  ChangedLimits out = now;
+  if (wish.idle_seconds) out.idle_seconds = wish.idle_seconds;
+  if (wish.rest_seconds) out.rest_seconds = wish.rest_seconds;
+  if (out.rest_seconds && *out.rest_seconds <= 0) out.rest_seconds.reset();
   if (wish.memory_bytes) out.limits.memory_bytes = *wish.memory_bytes;
   if (wish.processes) out.limits.processes = *wish.processes;
   if (wish.cpu) out.limits.cpu_millis = millis_of_cpu(wish.cpu);

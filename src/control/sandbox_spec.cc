@@ -257,6 +257,8 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   TRY(apply_most(limits, options.limits_max));
   plan.idle_seconds = limits.idle_seconds;
   if (plan.idle_seconds && *plan.idle_seconds <= 0) plan.idle_seconds.reset();
+  plan.rest_seconds = limits.rest_seconds;
+  if (plan.rest_seconds && *plan.rest_seconds <= 0) plan.rest_seconds.reset();
 
   engine::LaunchRequest& request = plan.spec.request;
   request.limits = limits_of(limits);

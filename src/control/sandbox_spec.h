@@ -40,6 +40,7 @@ struct SandboxPlan {
   std::vector<std::string> environment;  // NAME=value, complete
   std::string workdir;
   std::optional<double> idle_seconds;
+  std::optional<double> rest_seconds;
   std::vector<std::pair<std::string, std::string>> files;  // absolute path, content
   BudgetWish budget;
   bool models = false;  // language models can be reached
@@ -71,10 +72,9 @@ struct SandboxPlan {
 struct ChangedLimits {
   engine::Limits limits;
   std::optional<double> idle_seconds;
+  std::optional<double> rest_seconds{};
 };
-[[nodiscard]] Result<ChangedLimits> change_limits(const engine::Limits& now,
-                                                  std::optional<double> idle_seconds,
-                                                  const LimitWish& wish,
+[[nodiscard]] Result<ChangedLimits> change_limits(const ChangedLimits& now, const LimitWish& wish,
                                                   const LimitWish& most = {});
 
 // NAME=value each; judged and bounded.

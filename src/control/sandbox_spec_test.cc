@@ -289,14 +289,14 @@ TEST(SandboxSpec, LimitsOfALivingSandboxChange) {
   LimitWish wanted;
   wanted.memory_bytes = 64ULL << 20U;
   wanted.idle_seconds = 5;
-  const auto changed = change_limits(now, std::nullopt, wanted);
+  const auto changed = change_limits({now, std::nullopt}, wanted);
   ASSERT_TRUE(changed);
   EXPECT_EQ(changed->limits.memory_bytes, 64ULL << 20U);
   EXPECT_EQ(changed->limits.disk_bytes, now.disk_bytes);
   EXPECT_EQ(changed->idle_seconds, 5);
   wanted = {};
   wanted.disk_bytes = 64ULL << 20U;
-  EXPECT_EQ(change_limits(now, std::nullopt, wanted).error().code, Errc::Unsupported);
+  EXPECT_EQ(change_limits({now, std::nullopt}, wanted).error().code, Errc::Unsupported);
 }
 
 TEST(Records, WhatIsKeptComesBack) {

@@ -24,6 +24,7 @@ control::LimitWish limits_of(const policy::LimitSettings& said) {
   control::LimitWish wish;
   wish.cpu = said.cpu;
   wish.timeout_seconds = said.timeout_seconds;
+  wish.rest_seconds = said.rest_seconds;
   if (said.memory_mb) wish.memory_bytes = static_cast<std::uint64_t>(*said.memory_mb) * kMegabyte;
   if (said.processes) wish.processes = static_cast<std::uint32_t>(*said.processes);
   if (said.disk_mb) wish.disk_bytes = static_cast<std::uint64_t>(*said.disk_mb) * kMegabyte;
@@ -35,6 +36,7 @@ control::CreateWish profile_of(const policy::ProfileSettings& said) {
   wish.image = said.base_image;
   wish.tools = said.tools;
   wish.limits = limits_of(said.limits);
+  if (said.tier) wish.tier = policy::tier_word(*said.tier);
   if (said.network) {
     wish.network.mode = said.network->mode == policy::NetworkMode::None ? "none" : "allowlist";
     wish.network.domain_allowlist = said.network->domain_allowlist;
@@ -115,8 +117,14 @@ control::FleetOptions fleet_options(const policy::Settings& settings) {
   options.tools = said.tools;
   options.exec_timeout_seconds = said.exec_timeout_seconds;
   options.command_blocklist = said.command_blocklist;
-  for (const auto& [name, profile] : settings.profiles)
+  for (const auto& [name, profile] : settings.profiles) {
     options.profiles.emplace(name, profile_of(profile));
+    if (profile.minimum_tier) options.minimum.profiles.emplace(name, *profile.minimum_tier);
+  }
+  options.minimum.everybody = settings.tiers.minimum;
+  options.minimum.raise = settings.tiers.raise;
+  options.minimum.tenants = settings.tiers.tenants;
+  options.minimum.images = settings.tiers.images;
   return options;
 }
 

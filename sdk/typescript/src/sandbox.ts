@@ -167,6 +167,15 @@ export class Sandbox {
     return this.transport.call('undo', { ...this.input, body: request }, options);
   }
 
+  /** Moves it into a stronger tier, with its files; its processes end. */
+  async promote(
+    tier: string,
+    more: Omit<models.PromoteRequest, 'tier'> = {},
+    options: CallOptions = {},
+  ): Promise<models.SandboxInfo> {
+    return this.keep(await this.transport.call('promoteSandbox', { ...this.input, body: { ...more, tier } }, options));
+  }
+
   /** Brings in what was changed elsewhere, such as in a fork. */
   async merge(
     from: Sandbox | string,

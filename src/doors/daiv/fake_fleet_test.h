@@ -56,17 +56,21 @@ class EmptyFleet : public control::Fleet {
   CAISSON_NOT_HERE(control::MergeView, merge, const Caller&, std::string, control::MergeWish)
   CAISSON_NOT_HERE(control::VolumeView, set_volume, const Caller&, std::string, std::uint64_t)
   CAISSON_NOT_HERE(std::vector<control::VolumeView>, volumes, const Caller&)
+  CAISSON_NOT_HERE(control::SandboxView, promote, const Caller&, std::string, control::PromoteWish)
   CAISSON_NOT_HERE(void, remove_volume, const Caller&, std::string)
   CAISSON_NOT_HERE(control::SandboxView, set_limits, const Caller&, std::string, control::LimitWish)
   CAISSON_NOT_HERE(control::UsageView, usage, const Caller&, std::string)
   CAISSON_NOT_HERE(control::UsageView, record_usage, const Caller&, std::string, control::UsageWish)
-  CAISSON_NOT_HERE(UniqueFd, connect_port, const Caller&, std::string, std::uint16_t)
-  CAISSON_NOT_HERE(UniqueFd, connect_again, const Caller&, std::string, std::uint16_t)
+  CAISSON_NOT_HERE(control::PortSocket, connect_port, const Caller&, std::string, std::uint16_t)
+  CAISSON_NOT_HERE(control::PortSocket, connect_again, const Caller&, std::string, std::uint16_t)
   CAISSON_NOT_HERE(control::PortsView, ports, const Caller&, std::string)
   CAISSON_NOT_HERE(void, wait_for_port, const Caller&, std::string, std::uint16_t, milliseconds)
 #undef CAISSON_NOT_HERE
   Result<control::SandboxView> look_up(std::string_view) override { return not_here(); }
   [[nodiscard]] std::size_t living_of(std::string_view) const override { return 0; }
+  [[nodiscard]] policy::SandboxTier minimum_tier(std::string_view) const override {
+    return policy::SandboxTier::Native;
+  }
   [[nodiscard]] boost::json::array tools() const override { return {}; }
   std::vector<control::ImageView> images(const Caller&) override { return {}; }
   std::vector<control::SnapshotView> snapshots(const Caller&, std::optional<std::string>) override {

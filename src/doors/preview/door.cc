@@ -104,7 +104,7 @@ awaitable<Result<void>> Door::State::visit(http::Exchange& exchange, const Name&
   passage.scheme = options.scheme;
   passage.own_cookies = {std::string(kSecureCookie), std::string(kPlainCookie)};
   passage.own_authorization = is_own_authorization(request, access);
-  co_return co_await proxy::pass(exchange, std::move(reached->socket), std::move(passage));
+  co_return co_await proxy::pass(exchange, std::move(reached->inside.socket), std::move(passage));
 }
 
 awaitable<Result<void>> Door::State::serve(http::Exchange& exchange, const Name& name,

@@ -63,14 +63,14 @@ class Fleet final : public daiv::fake::EmptyFleet {
     if (found == all.end()) return failure(Errc::NotFound, "there is no sandbox");
     return found->second;
   }
-  awaitable<Result<UniqueFd>> connect_port(const Caller& caller, std::string id,
-                                           std::uint16_t port) override {
+  awaitable<Result<control::PortSocket>> connect_port(const Caller& caller, std::string id,
+                                                      std::uint16_t port) override {
     calls.push_back("connect " + caller.tenant + " " + id.substr(0, 1) + " " +
                     std::to_string(port));
     co_return open();
   }
-  awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
-                                            std::uint16_t port) override {
+  awaitable<Result<control::PortSocket>> connect_again(const Caller& caller, std::string id,
+                                                       std::uint16_t port) override {
     calls.push_back("again " + caller.tenant + " " + id.substr(0, 1) + " " + std::to_string(port));
     co_return open();
   }

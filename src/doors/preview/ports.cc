@@ -8,8 +8,9 @@ namespace caisson::preview {
 // The first connection of a visit is in the audit; a page's other requests are the same visit. All
 // strangers are one visitor, whichever port they try and whoever listens there: the rows are
 // charged to the owner, who would be turned away himself when strangers had filled his share.
-awaitable<Result<UniqueFd>> Door::State::connect(const control::Caller& caller, std::string sandbox,
-                                                 std::uint16_t port) {
+awaitable<Result<control::PortSocket>> Door::State::connect(const control::Caller& caller,
+                                                            std::string sandbox,
+                                                            std::uint16_t port) {
   const bool stranger = caller.actor == kPublicActor;
   const std::string key =
       stranger ? fmt::format("{} {}", sandbox, kPublicActor)

@@ -30,12 +30,12 @@ struct Door::State {
 
   // --- ports.cc
   struct Reached {
-    UniqueFd socket;
+    control::PortSocket inside;
     std::uint16_t port = 0;
   };
   awaitable<Result<Reached>> reach(const control::Caller& caller, Name name);
-  awaitable<Result<UniqueFd>> connect(const control::Caller& caller, std::string sandbox,
-                                      std::uint16_t port);
+  awaitable<Result<control::PortSocket>> connect(const control::Caller& caller, std::string sandbox,
+                                                 std::uint16_t port);
 
   // --- entry.cc
   awaitable<Result<void>> serve_own(http::Exchange& exchange, const Name& name, std::string path);

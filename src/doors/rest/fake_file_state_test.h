@@ -189,6 +189,16 @@ class FileStateFleet : public control::Fleet {
     undone = std::move(wish);
     co_return control::UndoView{kSnapshotId, undone.calls.value_or(0), 7};
   }
+  control::PromoteWish promoted;
+  awaitable<Result<control::SandboxView>> promote(const Caller&, std::string id,
+                                                  control::PromoteWish wish) override {
+    CAISSON_FAKE_BOX("promote");
+    promoted = std::move(wish);
+    co_return view();
+  }
+  policy::SandboxTier minimum_tier(std::string_view) const override {
+    return policy::SandboxTier::Native;
+  }
   awaitable<Result<control::DiffView>> diff(const Caller&, control::DiffWish wish) override {
     CAISSON_FAKE_STATE("diff " + wish.from + " " + wish.to + " " + wish.path);
     co_return changes;

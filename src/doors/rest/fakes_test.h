@@ -356,14 +356,16 @@ class Fleet final : public FileStateFleet {
     co_return control::UsageView{};
   }
   std::function<Result<UniqueFd>()> on_connect;
-  awaitable<Result<UniqueFd>> connect_port(const Caller&, std::string id,
-                                           std::uint16_t port) override {
+  awaitable<Result<control::PortSocket>> connect_port(const Caller&, std::string id,
+                                                      std::uint16_t port) override {
     CAISSON_FAKE("connect " + std::to_string(port));
     if (!on_connect) co_return failure(Errc::Protocol, "nobody listens there");
-    co_return on_connect();
+    auto inside = on_connect();
+    if (!inside) co_return std::unexpected(inside.error());
+    co_return control::PortSocket{*std::move(inside), nullptr};
   }
-  awaitable<Result<UniqueFd>> connect_again(const Caller& caller, std::string id,
-                                            std::uint16_t port) override {
+  awaitable<Result<control::PortSocket>> connect_again(const Caller& caller, std::string id,
+                                                       std::uint16_t port) override {
     return connect_port(caller, std::move(id), port);
   }
   control::PortsView open_ports{{80}, {80, 8080}};

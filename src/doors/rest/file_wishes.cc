@@ -179,6 +179,16 @@ Result<control::UndoWish> undo_wish(const json::object& body) {
   return wish;
 }
 
+Result<control::PromoteWish> promote_wish(const json::object& body) {
+  Fields fields(body);
+  control::PromoteWish wish;
+  fields.require("tier");
+  wish.tier = fields.text("tier", {1, 64, false}).value_or("");
+  wish.end_processes = fields.boolean("end_processes").value_or(false);
+  TRY(fields.finish());
+  return wish;
+}
+
 Result<control::MergeWish> merge_wish(const json::object& body) {
   Fields fields(body);
   control::MergeWish wish;

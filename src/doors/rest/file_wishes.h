@@ -30,6 +30,7 @@ void read_file_state(Fields& fields, control::CreateWish& wish);
 [[nodiscard]] Result<control::ForkWish> fork_wish(const boost::json::object& body);
 // Without a word about where to: back over one call.
 [[nodiscard]] Result<control::UndoWish> undo_wish(const boost::json::object& body);
+[[nodiscard]] Result<control::PromoteWish> promote_wish(const boost::json::object& body);
 [[nodiscard]] Result<control::MergeWish> merge_wish(const boost::json::object& body);
 [[nodiscard]] Result<std::uint64_t> volume_bytes(const boost::json::object& body);
 

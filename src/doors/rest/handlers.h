@@ -27,6 +27,7 @@ awaitable<Result<void>> get_snapshot(Call& call);
 awaitable<Result<void>> remove_snapshot(Call& call);
 awaitable<Result<void>> fork_sandbox(Call& call);
 awaitable<Result<void>> undo(Call& call);
+awaitable<Result<void>> promote_sandbox(Call& call);
 awaitable<Result<void>> diff(Call& call);
 awaitable<Result<void>> merge(Call& call);
 // images.cc

@@ -77,6 +77,10 @@ std::string fleet_metrics(const control::FleetCounters& fleet, const store::Stor
       "caisson_build_info{{version=\"{}\"}} 1\n",
       version);
   one(out, "caisson_sandboxes_living", "gauge", "Sandboxes that live now.", fleet.living);
+  one(out, "caisson_sandboxes_resting", "gauge", "Of these, at rest until they are used.",
+      fleet.resting);
+  one(out, "caisson_sandboxes_rested_total", "counter", "How often a sandbox went to rest.",
+      fleet.rested);
   one(out, "caisson_sandboxes_created_total", "counter", "Sandboxes made.", fleet.created);
   one(out, "caisson_sandboxes_ended_total", "counter", "Sandboxes that ended.", fleet.ended);
   one(out, "caisson_sandboxes_failed_total", "counter", "Creates that failed.", fleet.failed);

@@ -20,7 +20,7 @@ awaitable<Result<void>> proxy_port(Call& call) {
   passage.port = number;
   passage.raw_tail = tail;
   passage.prefix = fmt::format("/api/v1/sandboxes/{}/ports/{}", call.id(), number);
-  co_return co_await proxy::pass(call.exchange, std::move(*inside), std::move(passage));
+  co_return co_await proxy::pass(call.exchange, std::move(inside->socket), std::move(passage));
 }
 
 }  // namespace caisson::rest

@@ -45,11 +45,11 @@ struct Replies::State {
 };
 
 bool takes_key(std::string_view operation) noexcept {
-  constexpr std::array<std::string_view, 17> kOperations = {
+  constexpr std::array<std::string_view, 18> kOperations = {
       "createSandbox", "forkSandbox",  "createSnapshot", "undo",          "merge",
       "exec",          "executeTool",  "startProcess",   "signalProcess", "recordUsage",
       "buildImage",    "pauseSandbox", "resumeSandbox",  "stopSandbox",   "startSandbox",
-      "makeFolder",    "moveFile"};
+      "makeFolder",    "moveFile",     "promoteSandbox"};
   return std::ranges::find(kOperations, operation) != kOperations.end();
 }
 

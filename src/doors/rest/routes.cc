@@ -56,6 +56,7 @@ constexpr Route kRoutes[] = {
     {Delete,  Need::Use, "/api/v1/snapshots/{id}", "removeSnapshot", "", remove_snapshot},
     {Post,    Need::Create, "/api/v1/sandboxes/{id}/fork", "forkSandbox", "", fork_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/undo", "undo", "", undo},
+    {Post,    Need::Use, "/api/v1/sandboxes/{id}/promote", "promoteSandbox", "", promote_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/merge", "merge", "", merge},
     {Get,     Need::Read, "/api/v1/diff", "diff", "from to path format", diff},
     {Get,     Need::Read, "/api/v1/images", "listImages", "", list_images},

@@ -68,13 +68,15 @@ awaitable<Result<void>> get_server(Call& call) {
                       {"scopes", std::move(scopes)},
                       {"name", person ? valid_utf8(person->name) : std::string()},
                       {"email", person ? valid_utf8(person->email) : std::string()}};
-  const json::object body{{"version", options.version},
-                          {"vhost", options.vhost},
-                          {"open", options.open},
-                          {"profiles", std::move(profiles)},
-                          {"default_image", options.default_image},
-                          {"tiers", std::move(tiers)},
-                          {"caller", std::move(caller)}};
+  const json::object body{
+      {"version", options.version},
+      {"vhost", options.vhost},
+      {"open", options.open},
+      {"profiles", std::move(profiles)},
+      {"default_image", options.default_image},
+      {"tiers", std::move(tiers)},
+      {"minimum_tier", engine::tier_name(call.fleet().minimum_tier(call.caller.tenant))},
+      {"caller", std::move(caller)}};
   co_return co_await answer(call, 200, body);
 }
 

@@ -160,6 +160,15 @@ awaitable<Result<void>> undo(Call& call) {
   co_return co_await show(call, 200, std::move(view));
 }
 
+awaitable<Result<void>> promote_sandbox(Call& call) {
+  auto body = co_await read_json(call);
+  if (!body) co_return std::unexpected(body.error());
+  auto wish = promote_wish(*body);
+  if (!wish) co_return std::unexpected(wish.error());
+  auto view = co_await call.fleet().promote(call.caller, call.id(), std::move(*wish));
+  co_return co_await show(call, 200, std::move(view));
+}
+
 awaitable<Result<void>> diff(Call& call) {
   const auto patch = wants_patch(call);
   if (!patch) co_return std::unexpected(patch.error());

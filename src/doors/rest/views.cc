@@ -63,6 +63,10 @@ json::value time_or_null(std::optional<store::WallTime> time) {
   return json::value(store::to_rfc3339(*time));
 }
 
+json::value number_or_null(std::optional<double> number) {
+  return number ? plain_number(*number) : json::value(nullptr);
+}
+
 template <class List>
 json::array texts(const List& list) {
   json::array array;
@@ -105,8 +109,8 @@ json::object to_json(const control::SandboxView& view) {
                            {"open_files", limit_in(limits.open_files, 1)},
                            {"cpu_seconds", limit_in(limits.cpu_time_us, 1e6)},
                            {"timeout_seconds", limit_in(limits.life_us, 1e6)},
-                           {"idle_seconds", view.idle_seconds ? plain_number(*view.idle_seconds)
-                                                              : json::value(nullptr)}};
+                           {"idle_seconds", number_or_null(view.idle_seconds)},
+                           {"rest_seconds", number_or_null(view.rest_seconds)}};
   json::object record{{"tier", view.record.tier},
                       {"kernel", view.record.kernel},
                       {"landlock_abi", view.record.landlock_abi},
@@ -125,6 +129,7 @@ json::object to_json(const control::SandboxView& view) {
   return json::object{{"id", view.id},
                       {"name", valid_utf8(view.name)},
                       {"state", state_name(view.state)},
+                      {"resting", view.resting},
                       {"profile", view.profile},
                       {"image", valid_utf8(view.image)},
                       {"tier", view.record.tier},

@@ -147,6 +147,7 @@ Result<control::LimitWish> limit_wish(const json::object& body, std::string pref
   wish.cpu_seconds = fields.positive("cpu_seconds", kSecondsMax);
   wish.timeout_seconds = fields.positive("timeout_seconds", kSecondsMax);
   wish.idle_seconds = fields.positive("idle_seconds", kSecondsMax);
+  wish.rest_seconds = fields.number("rest_seconds", 0, kSecondsMax);  // 0: never
   TRY(fields.finish());
   return wish;
 }

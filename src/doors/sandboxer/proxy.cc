@@ -79,8 +79,8 @@ awaitable<Result<std::uint16_t>> choose_port(Call& call, control::Caller viewer,
 
 // All strangers are one visitor, whatever they try: what they do is in the owner's share of the
 // audit, and he would be turned away himself when they had filled it.
-awaitable<Result<UniqueFd>> connect(Call& call, control::Caller viewer, RowPtr row,
-                                    std::uint16_t port) {
+awaitable<Result<control::PortSocket>> connect(Call& call, control::Caller viewer, RowPtr row,
+                                               std::uint16_t port) {
   const bool stranger = viewer.actor == kPublicActor;
   const std::string key =
       stranger ? fmt::format("{} {}", row->name, kPublicActor)
@@ -130,7 +130,7 @@ awaitable<Result<void>> pass_on(Call& call) {
   std::string tail = "/" + std::string(call.match.tail);
   if (!call.request().query.empty()) tail += '?' + call.request().query;
   proxy::Passage passage = passage_of(call, *port, tail);
-  auto passed = co_await proxy::pass(call.exchange, *std::move(inside), std::move(passage));
+  auto passed = co_await proxy::pass(call.exchange, std::move(inside->socket), std::move(passage));
   if (passed || call.exchange.begun()) co_return passed;
   switch (passed.error().code) {
     case Errc::Gone:

@@ -17,9 +17,9 @@ namespace {
 constexpr std::string_view kOurs = "CAISSON_";
 constexpr std::string_view kTheirs = "CAGEBOX_";
 constexpr std::string_view kDaiv = "DAIV_SANDBOX_";
-constexpr std::array<std::string_view, 11> kSections = {
-    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_",    "LOGGING_",  "AUTH_",
-    "EGRESS_", "IMAGES_",  "DAIV_",     "AGENTBOX_", "SANDBOXER_"};
+constexpr std::array<std::string_view, 12> kSections = {
+    "SERVER_", "SANDBOX_", "PROFILES_", "AUDIT_",    "LOGGING_",   "AUTH_",
+    "EGRESS_", "IMAGES_",  "DAIV_",     "AGENTBOX_", "SANDBOXER_", "TIERS_"};
 // Below a section's name, but no setting: where the server's program is, for whoever starts it.
 constexpr std::array<std::string_view, 1> kNotSettings = {"CAISSON_SERVER_PROGRAM"};
 

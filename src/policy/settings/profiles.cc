@@ -43,7 +43,7 @@ constexpr std::array<Field<NetworkSettings>, 2> kNetworkFields = {{
 
 // --- resource_limits ---
 
-constexpr std::array<Field<LimitSettings>, 5> kLimitFields = {{
+constexpr std::array<Field<LimitSettings>, 6> kLimitFields = {{
     {"cpu",
      [](const YamlNode& node, std::string_view path, LimitSettings& out) -> Result<void> {
        out.cpu = TRY(read_cpu(node, path));
@@ -67,6 +67,11 @@ constexpr std::array<Field<LimitSettings>, 5> kLimitFields = {{
     {"timeout_seconds",
      [](const YamlNode& node, std::string_view path, LimitSettings& out) -> Result<void> {
        out.timeout_seconds = TRY(read_life(node, path));
+       return {};
+     }},
+    {"rest_seconds",
+     [](const YamlNode& node, std::string_view path, LimitSettings& out) -> Result<void> {
+       out.rest_seconds = TRY(read_life(node, path));
        return {};
      }},
 }};
@@ -102,7 +107,7 @@ Result<void> read_env(const YamlNode& node, std::string_view path, ProfileSettin
   return {};
 }
 
-constexpr std::array<Field<ProfileSettings>, 6> kProfileFields = {{
+constexpr std::array<Field<ProfileSettings>, 8> kProfileFields = {{
     {"base_image",
      [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
        out.base_image = TRY(read_image(node, path));
@@ -123,6 +128,16 @@ constexpr std::array<Field<ProfileSettings>, 6> kProfileFields = {{
        return read_fields(node, path, kFilesystemFields, out);
      }},
     {"env", read_env},
+    {"tier",
+     [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
+       out.tier = TRY(read_tier(node, path));
+       return {};
+     }},
+    {"minimum_tier",
+     [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
+       out.minimum_tier = TRY(read_tier(node, path));
+       return {};
+     }},
 }};
 
 bool is_profile_name(std::string_view name) {
@@ -143,6 +158,7 @@ void print_limits(std::string& out, const LimitSettings& limits) {
   add("processes", limits.processes);
   add("disk_mb", limits.disk_mb);
   add("timeout_seconds", limits.timeout_seconds);
+  add("rest_seconds", limits.rest_seconds);
   if (!lines.empty()) out += "\n    resource_limits:" + lines;
 }
 
@@ -166,6 +182,9 @@ std::string print_profile(const ProfileSettings& profile) {
   if (profile.root)
     out += fmt::format("\n    filesystem:\n      root: {}",
                        kRoots[*profile.root == RootChoice::Writable ? 1 : 0]);
+  if (profile.tier) out += fmt::format("\n    tier: {}", tier_word(*profile.tier));
+  if (profile.minimum_tier)
+    out += fmt::format("\n    minimum_tier: {}", tier_word(*profile.minimum_tier));
   if (!profile.env.empty()) out += "\n    env:";
   for (const auto& [name, value] : profile.env)
     out += fmt::format("\n      {}: {}", print_text(name), print_text(value));

@@ -130,7 +130,7 @@ std::string print_listen(const Settings& settings) {
 
 // A list comes after a second name of it only where that second name refines it: the environment
 // is applied in this order.
-constexpr std::array<SettingKey, 100> kKeys = {{
+constexpr std::array<SettingKey, 105> kKeys = {{
     {"server.listen", Reload::Restart, ',', read_listen, print_listen},
     {"server.port", Reload::Restart, '\0', read_port, nullptr},
     {"server.state_dir", Reload::Restart, '\0',
@@ -158,6 +158,9 @@ constexpr std::array<SettingKey, 100> kKeys = {{
                      fmt::to_string(value.value_or(0)))},
     {"sandbox.idle_seconds", Reload::Live, '\0',
      CAISSON_SETTING(read_life(node, path), sandbox.idle_seconds, fmt::to_string(value))},
+    {"sandbox.rest_seconds", Reload::Live, '\0',
+     CAISSON_SETTING(read_life(node, path), sandbox.limits.rest_seconds,
+                     fmt::to_string(value.value_or(0)))},
     {"sandbox.exec_timeout_seconds", Reload::Live, '\0',
      CAISSON_SETTING(read_fraction(node, path, 0.001, kExecSecondsMax),
                      sandbox.exec_timeout_seconds, fmt::to_string(value))},
@@ -397,6 +400,14 @@ constexpr std::array<SettingKey, 100> kKeys = {{
                      fmt::to_string(value))},
     {"mcp.one_sandbox_per_token", Reload::Restart, '\0',
      CAISSON_SETTING(read_truth(node, path), mcp.one_sandbox_per_token, std::string(word(value)))},
+    {"tiers.minimum", Reload::Live, '\0',
+     CAISSON_SETTING(read_tier(node, path), tiers.minimum, std::string(tier_word(value)))},
+    {"tiers.raise", Reload::Live, '\0',
+     CAISSON_SETTING(read_truth(node, path), tiers.raise, std::string(word(value)))},
+    {"tiers.tenants", Reload::Live, '\0',
+     CAISSON_SETTING(read_tier_rules(node, path), tiers.tenants, print_tier_rules(value))},
+    {"tiers.images", Reload::Live, '\0',
+     CAISSON_SETTING(read_tier_rules(node, path), tiers.images, print_tier_rules(value))},
 }};
 
 #undef CAISSON_SETTING

@@ -24,6 +24,7 @@
 #include "policy/settings/listen_address.h"
 #include "policy/settings/mcp_settings.h"
 #include "policy/settings/sandboxer_settings.h"
+#include "policy/settings/tier_settings.h"
 
 namespace caisson::policy {
 
@@ -68,6 +69,7 @@ struct LimitSettings {
   std::optional<std::int64_t> processes;
   std::optional<std::int64_t> disk_mb;
   std::optional<double> timeout_seconds;  // life of the sandbox; 0: no end
+  std::optional<double> rest_seconds{};   // at rest when nothing was asked for so long; 0: never
 
   friend bool operator==(const LimitSettings&, const LimitSettings&) = default;
 };
@@ -99,6 +101,8 @@ struct ProfileSettings {
   LimitSettings limits;
   std::optional<NetworkSettings> network;
   std::optional<RootChoice> root;  // filesystem.root
+  std::optional<SandboxTier> tier;
+  std::optional<SandboxTier> minimum_tier;
   std::map<std::string, std::string> env;
 
   friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
@@ -160,6 +164,7 @@ struct Settings {
   AgentboxSettings agentbox;
   SandboxerSettings sandboxer;
   McpSettings mcp;
+  TierSettings tiers;
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };

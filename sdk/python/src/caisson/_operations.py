@@ -77,6 +77,7 @@ GET_SNAPSHOT = Operation("getSnapshot", "GET", _V + "/snapshots/{id}", m.Snapsho
 REMOVE_SNAPSHOT = Operation("removeSnapshot", "DELETE", _V + "/snapshots/{id}", Nothing)
 FORK_SANDBOX = Operation("forkSandbox", "POST", _BOX + "/fork", m.SandboxInfo, r.ForkRequest, keyed=True)
 UNDO = Operation("undo", "POST", _BOX + "/undo", m.Undone, r.UndoRequest, keyed=True)
+PROMOTE_SANDBOX = Operation("promoteSandbox", "POST", _BOX + "/promote", m.SandboxInfo, r.PromoteRequest, keyed=True)
 MERGE = Operation("merge", "POST", _BOX + "/merge", m.Merged, r.MergeRequest, keyed=True)
 DIFF = Operation("diff", "GET", _V + "/diff", m.Diff, query=("from", "to", "path", "format"))
 

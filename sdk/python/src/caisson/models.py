@@ -41,6 +41,7 @@ class SandboxInfo(Model):
     id: str
     name: str
     state: Literal["creating", "running", "paused", "stopped", "ended"]
+    resting: bool
     profile: str
     image: str
     tier: Literal["native", "gvisor", "microvm"]

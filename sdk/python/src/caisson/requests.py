@@ -22,6 +22,7 @@ class Limits(Model):
     cpu_seconds: float | None = None
     timeout_seconds: float | None = None
     idle_seconds: float | None = None
+    rest_seconds: float | None = None
 
 
 class Inject(Model):
@@ -153,6 +154,11 @@ class ForkRequest(Model):
 class UndoRequest(Model):
     calls: int | None = None
     snapshot: str | None = None
+    end_processes: bool | None = None
+
+
+class PromoteRequest(Model):
+    tier: str
     end_processes: bool | None = None
 
 

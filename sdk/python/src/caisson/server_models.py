@@ -119,6 +119,7 @@ class Server(Model):
     profiles: List[str]
     default_image: str
     tiers: List[Literal["native", "gvisor", "microvm"]]
+    minimum_tier: Literal["native", "gvisor", "microvm"]
     caller: CallerInfo
 
 

@@ -71,6 +71,11 @@ export interface ResourceLimits {
   timeout_seconds?: number | null | undefined;
   /** It ends when nothing was asked of it for so long. */
   idle_seconds?: number | null | undefined;
+  /**
+   * It rests when nothing was asked of it for so long: its processes stand still and its memory is
+   * taken back as far as the host can, until it is used. 0 is never.
+   */
+  rest_seconds?: number | null | undefined;
 }
 
 export interface CreateRequest {
@@ -194,6 +199,8 @@ export interface SandboxInfo {
   id: string;
   name: string;
   state: 'creating' | 'running' | 'paused' | 'stopped' | 'ended';
+  /** It runs, and stands still until somebody uses it. */
+  resting: boolean;
   profile: string;
   /** `host`, or the reference of an image. */
   image: string;
@@ -222,6 +229,8 @@ export interface SandboxInfo {
     timeout_seconds: number | null;
     /** It ends when nothing was asked of it for so long. */
     idle_seconds: number | null;
+    /** It rests when nothing was asked of it for so long. */
+    rest_seconds: number | null;
   };
   user: number;
   workdir: string;
@@ -397,6 +406,13 @@ export interface UndoRequest {
   calls?: number | null | undefined;
   /** Or back to this one */
   snapshot?: string | null | undefined;
+  /** What runs is ended first. False when left out. */
+  end_processes?: boolean | null | undefined;
+}
+
+export interface PromoteRequest {
+  /** `gvisor` or `microvm`. */
+  tier: string;
   /** What runs is ended first. False when left out. */
   end_processes?: boolean | null | undefined;
 }
@@ -748,6 +764,8 @@ export interface Server {
   profiles: string[];
   default_image: string;
   tiers: ('native' | 'gvisor' | 'microvm')[];
+  /** The weakest that a sandbox of the caller may have; its image or profile may want more. */
+  minimum_tier: 'native' | 'gvisor' | 'microvm';
   caller: {
     tenant: string;
     /** Its id. */

@@ -160,6 +160,14 @@ export interface Operations {
     };
     answer: models.Undone;
   };
+  /** Move a sandbox into a stronger tier. */
+  promoteSandbox: {
+    input: {
+      path: { id: string };
+      body: models.PromoteRequest;
+    };
+    answer: models.SandboxInfo;
+  };
   /** What is different between two states of files. */
   diff: {
     input: {
@@ -875,6 +883,14 @@ export const operations = {
   undo: {
     method: 'POST',
     path: '/api/v1/sandboxes/{id}/undo',
+    sends: 'json',
+    answers: 'json',
+    scope: 'use',
+    keyed: true,
+  },
+  promoteSandbox: {
+    method: 'POST',
+    path: '/api/v1/sandboxes/{id}/promote',
     sends: 'json',
     answers: 'json',
     scope: 'use',

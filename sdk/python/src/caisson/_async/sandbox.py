@@ -12,7 +12,8 @@ from ..errors import NotFoundError
 from ..models import (AuditPage, Diff, ExecResult, Merged, PortAnswer, Ports, Preview, SandboxInfo, Snapshot,
                       ToolResult, Undone, Usage)
 from ..requests import (Encoding, ExecRequest, ForkRequest, LabelsRequest, Limits, MergeRequest, Network,
-                        PreviewRequest, SnapshotRequest, ToolRequest, UndoRequest, UsageRecord, VisibilityRequest)
+                        PreviewRequest, PromoteRequest, SnapshotRequest, ToolRequest, UndoRequest, UsageRecord,
+                        VisibilityRequest)
 from .caller import AsyncCaller
 from .files import AsyncFiles
 from .link import clock
@@ -160,6 +161,11 @@ class AsyncSandbox:
         """Takes the files back: over the last so many calls, or to a snapshot of this sandbox."""
         body = UndoRequest(calls=calls, snapshot=snapshot, end_processes=end_processes)
         return await self._caller.call(op.UNDO, self._path, body=body)
+
+    async def promote(self, tier: str, *, end_processes: bool | None = None) -> SandboxInfo:
+        """Moves the sandbox into a stronger tier, with its files; its processes end."""
+        body = PromoteRequest(tier=tier, end_processes=end_processes)
+        return self._keep(await self._caller.call(op.PROMOTE_SANDBOX, self._path, body=body))
 
     async def merge(self, source: str, *, end_processes: bool | None = None) -> Merged:
         """Brings in what another state, such as `sandbox:ID` of a fork, has changed; by ConflictError nothing."""
