@@ -33,6 +33,19 @@ def document(parts, title, height=HEIGHT):
 
 def lines(title, across, up, series):
     """`series`: {name: [(x, y), …]}; both axes begin at nothing."""
+    return document(chart(across, up, series), title)
+
+
+def panels(title, across, charts):
+    """Several charts of the same numbers, one below the other. `charts`: [(up, series), …]."""
+    parts = []
+    for index, (up, series) in enumerate(charts):
+        inner = "\n".join(chart(across, up, series))
+        parts.append(f'<g transform="translate(0 {index * HEIGHT})">\n{inner}\n</g>')
+    return document(parts, title, HEIGHT * len(charts))
+
+
+def chart(across, up, series):
     right, across_step = nice(max(x for points in series.values() for x, _ in points))
     top, up_step = nice(max(y for points in series.values() for _, y in points))
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
@@ -60,7 +73,7 @@ def lines(title, across, up, series):
         x, y = LEFT + 14, TOP + 12 + 18 * index
         parts.append(f'<line x1="{x}" x2="{x + 18}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="3"/>')
         parts.append(f'<text class="name" x="{x + 24}" y="{y + 4}">{escape(name)}</text>')
-    return document(parts, title)
+    return parts
 
 
 def bars(title, unit, rows, own=()):
