@@ -11,6 +11,8 @@
 namespace caisson::control {
 namespace {
 
+constexpr microseconds kLookMin{5'000};  // between two looks, however soon one is to rest
+
 microseconds from_seconds(double value) {
   return microseconds(static_cast<std::int64_t>(value * 1e6));
 }
@@ -27,7 +29,7 @@ std::optional<TimePoint> next_look(const Sandbox& sandbox, TimePoint now) {
     return std::nullopt;
   TimePoint since = sandbox.uses > 0 ? now : sandbox.last_use;
   if (sandbox.look) since = std::max(since, sandbox.look->at);
-  return since + from_seconds(*sandbox.kept.rest_seconds / 2);
+  return since + std::max(from_seconds(*sandbox.kept.rest_seconds / 2), kLookMin);
 }
 
 std::optional<TimePoint> end_of_idleness(const Sandbox& sandbox, TimePoint now) {

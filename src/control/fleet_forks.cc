@@ -171,7 +171,8 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
   if (parent->limits.cpu_time_us != 0) {
     const auto status = co_await launcher_->status(parent->id);
     if (!status) co_return std::unexpected(status.error());
-    const auto cpu = left_of(parent->limits.cpu_time_us, status->usage.cpu_time_us, "CPU time");
+    const auto cpu = left_of(parent->limits.cpu_time_us,
+                             parent->kept.cpu_used_us + status->usage.cpu_time_us, "CPU time");
     if (!cpu) co_return std::unexpected(cpu.error());
     request.limits.cpu_time_us = *cpu;
   }

@@ -81,7 +81,7 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
     out.expires = sandbox.created + static_cast<store::WallTime>(sandbox.limits.life_us);
   out.idle_seconds = sandbox.kept.idle_seconds;
   out.rest_seconds = sandbox.kept.rest_seconds;
-  out.resting = sandbox.state == State::Running && sandbox.rest == Rest::Resting;
+  out.resting = is_resting(sandbox);
   out.record = sandbox.record;
   out.parent = sandbox.kept.parent;
   out.storage = sandbox.kept.storage;
@@ -199,11 +199,15 @@ awaitable<Result<SandboxView>> FleetImpl::resume(const Caller& caller, std::stri
 
 awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxPtr sandbox,
                                                          bool freeze) {
-  const auto turn = co_await sandbox->waking->take();  // a rest that begins or ends has done so
+  const auto busy = [&sandbox] { return sandbox->changing || sandbox->restacking; };
+  const auto try_again = [&sandbox] {
+    return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
+  };
+  if (sandbox->state != State::Stopped && busy()) co_return try_again();
+  const auto turn = co_await sandbox->waking->take();  // a rest that begins or ends is waited for
   if (!turn) co_return std::unexpected(turn.error());
   if (sandbox->state == State::Stopped) co_return std::unexpected(awake(*sandbox).error());
-  if (sandbox->changing || sandbox->restacking)
-    co_return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
+  if (busy()) co_return try_again();
   if (!freeze && sandbox->state == State::Running) {
     if (const auto up = co_await end_rest(sandbox); !up) co_return std::unexpected(up.error());
   }
@@ -324,8 +328,8 @@ FleetCounters FleetImpl::counters() const {
   FleetCounters out = counters_;
   out.living = static_cast<std::size_t>(std::ranges::count_if(
       living_, [](const auto& one) { return one.second->state != State::Stopped; }));
-  out.resting = static_cast<std::size_t>(std::ranges::count_if(
-      living_, [](const auto& one) { return one.second->rest == Rest::Resting; }));
+  out.resting = static_cast<std::size_t>(
+      std::ranges::count_if(living_, [](const auto& one) { return is_resting(*one.second); }));
   return out;
 }
 

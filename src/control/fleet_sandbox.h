@@ -90,6 +90,10 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
 };
 using SandboxPtr = std::shared_ptr<Sandbox>;
 
+[[nodiscard]] inline bool is_resting(const Sandbox& sandbox) noexcept {
+  return sandbox.state == State::Running && sandbox.rest == Rest::Resting;
+}
+
 class Use {
  public:
   explicit Use(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) { ++sandbox_->uses; }
