@@ -115,7 +115,7 @@ struct SandboxSettings {
   double idle_seconds = 0;          // ended when nothing was asked of it for so long; 0: never
   double exec_timeout_seconds = 60;
   // Complete here. `sandbox.timeout_seconds` is the same setting as its timeout_seconds.
-  LimitSettings limits{1.0, 512, 256, 256, 600.0};
+  LimitSettings limits{1.0, 512, 256, 256, 600.0, 0.0};
   LimitsMaxSettings limits_max;
   std::vector<std::string> tools;              // all that are known
   std::vector<std::string> command_blocklist;  // patterns, in RE2's language

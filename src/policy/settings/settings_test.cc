@@ -189,6 +189,7 @@ sandbox:
   max_concurrent: 7
   max_per_tenant: 3
   idle_seconds: 0.5
+  rest_seconds: 7.5
   exec_timeout_seconds: 5
   resource_limits: {cpu: 0.5, memory_mb: 128, processes: 9, disk_mb: 8, timeout_seconds: 30}
   tools: [file_read]
@@ -197,7 +198,9 @@ profiles:
   all:
     base_image: host
     tools: []
-    resource_limits: {cpu: 2, memory_mb: 64, processes: 1, disk_mb: 2, timeout_seconds: 0}
+    resource_limits: {cpu: 2, memory_mb: 64, processes: 1, disk_mb: 2, timeout_seconds: 0, rest_seconds: 9}
+    tier: gvisor
+    minimum_tier: microvm
     network: {mode: allowlist, domain_allowlist: ["*.example.com", API.example.com]}
     filesystem: {root: writable}
     env: {PATH: /bin, EMPTY: "", "null": "a: \"b\" \\"}
@@ -205,6 +208,7 @@ profiles:
 audit: {database_path: /a/b.db, anchor_path: /c, anchor_seconds: 5}
 logging: {level: ERROR, format: json}
 auth: {open: false}
+tiers: {minimum: gvisor, raise: true, tenants: {red: microvm, "a: b": native}, images: {"x/*": gvisor}}
 )";
 
 TEST(Settings, EverySettingIsReadAndPrintedBack) {
@@ -213,19 +217,33 @@ TEST(Settings, EverySettingIsReadAndPrintedBack) {
   EXPECT_EQ(settings->server.listen.size(), 3U);
   EXPECT_EQ(settings->server.state_dir, "/srv/caisson");
   EXPECT_EQ(settings->server.hosts, Strings{"caisson.example.com"});
-  EXPECT_EQ(settings->sandbox.limits, (LimitSettings{0.5, 128, 9, 8, 30.0}));
+  EXPECT_EQ(settings->sandbox.limits, (LimitSettings{0.5, 128, 9, 8, 30.0, 7.5}));
   EXPECT_EQ(settings->sandbox.command_blocklist[1], "ü{1,3}");
   const ProfileSettings& all = settings->profiles.at("all");
   EXPECT_TRUE(all.tools && all.tools->empty());
   EXPECT_EQ(all.network->domain_allowlist, (Strings{"*.example.com", "api.example.com"}));
   EXPECT_EQ(all.root, RootChoice::Writable);
   EXPECT_EQ(all.env.at("null"), "a: \"b\" \\");
+  EXPECT_EQ(all.limits.rest_seconds, 9);
+  EXPECT_EQ(all.tier, SandboxTier::Gvisor);
+  EXPECT_EQ(all.minimum_tier, SandboxTier::Microvm);
+  EXPECT_EQ(settings->tiers.minimum, SandboxTier::Gvisor);
+  EXPECT_TRUE(settings->tiers.raise);
+  EXPECT_EQ(settings->tiers.tenants.at("a: b"), SandboxTier::Native);
+  EXPECT_EQ(settings->tiers.images.at("x/*"), SandboxTier::Gvisor);
   EXPECT_EQ(settings->profiles.at("nothing"), ProfileSettings());
   EXPECT_EQ(settings->logging.level, LogLevel::Error);
   const auto again = parse_settings(to_yaml(*settings), "printed");
   ASSERT_TRUE(again) << again.error().message << "\n" << to_yaml(*settings);
   EXPECT_EQ(*again, *settings) << to_yaml(*settings);
   EXPECT_EQ(*parse_settings(to_yaml(Settings()), "printed"), Settings());
+}
+
+TEST(Settings, ATierIsOneOfThree) {
+  expect_refused("tiers: {minimum: tank}\n", "native, gvisor, microvm");
+  expect_refused("tiers: {tenants: [red]}\n", "a mapping");
+  expect_refused("tiers: {tenants: {red: strong}}\n", "tiers.tenants.red");
+  expect_refused("tiers: {images: {\"\": gvisor}}\n", "is no name");
 }
 
 TEST(Settings, OneAddressNeedsNoList) {
