@@ -249,16 +249,23 @@ void LauncherCore::check_time(Live& live) {
 }
 
 void LauncherCore::reap(Live& live) {
-  // Its sockets are closed before the rest of it is gone: with another kernel's processes that is
-  // not the same moment.
-  if (is_carried(live.request) && live.sandbox.ending())
+  // A carrier ends in order when the kernel that it carried for was killed.
+  const bool carried = is_carried(live.request);
+  if (carried && live.end == EndReason::Running && live.sandbox.ending()) {
+    // Its sockets are closed before the rest of it is gone: with another kernel's processes that is
+    // not the same moment. Who was killed for memory was counted before he was.
+    const auto usage = live.sandbox.groups().usage();
+    if (usage && usage->oom_kills > 0) {
+      live.end = EndReason::OutOfMemory;
+      disarm(live);
+      return;
+    }
     (void)sys::wait_ready(live.sandbox.pidfd(), POLLIN, Clock::now() + kEndingWait);
+  }
   const auto status = live.sandbox.try_reap();
   if (!status || !*status || live.end != EndReason::Running) return;
   if (const auto why = live.sandbox.init_failure()) live.detail = why->message;
   const auto usage = live.sandbox.groups().usage();
-  // A carrier ends in order when the kernel that it carried for was killed.
-  const bool carried = is_carried(live.request);
   const bool out_of_memory = usage && usage->oom_kills > 0 && (carried || (*status)->signal != 0);
   if (carried && live.sandbox.trace() >= 0 && live.detail.empty() && !out_of_memory) {
     if (const auto tier = tier_->carried(live.request.tier))

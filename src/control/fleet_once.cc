@@ -1,0 +1,81 @@
+// One command in a sandbox of its own: made, used and gone by one call.
+//
+// It leaves the rows that a create, an exec and an end leave. Those of the create and of the exec
+// are on the disk before the answer, by one wait: the first is on its way while the command runs.
+// There is no record of the sandbox itself, because no later server would want it: what that one
+// finds in the launcher without a record it ends. Nobody waits for the removal of what is dead.
+#include <boost/asio/co_spawn.hpp>
+
+#include "control/fleet_impl.h"
+#include "control/sandbox_spec.h"
+#include "control/shield.h"
+
+namespace caisson::control {
+
+// Whoever lets go of it, ends it: also a caller who left while it was made.
+class FleetImpl::Once {
+ public:
+  Once(FleetImpl& fleet, SandboxPtr sandbox)
+      : fleet_(fleet.alive()), sandbox_(std::move(sandbox)) {}
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+  ~Once() {
+    if (const auto fleet = fleet_.lock())
+      (*fleet)->end(sandbox_, "its only command has ended", "server");
+  }
+  [[nodiscard]] const SandboxPtr& sandbox() const noexcept { return sandbox_; }
+
+ private:
+  std::weak_ptr<FleetImpl*> fleet_;
+  SandboxPtr sandbox_;
+};
+
+awaitable<Result<std::shared_ptr<FleetImpl::Once>>> FleetImpl::make_once(Caller caller,
+                                                                         CreateWish wish) {
+  Audited audit(*this, row(caller, "sandbox.create", "", wish.name));
+  audit.detail["once"] = true;
+  if (wish.profile) audit.detail["profile"] = *wish.profile;
+  const auto refuse = [this](const Error& error) -> Result<std::shared_ptr<Once>> {
+    ++counters_.failed;
+    return std::unexpected(error);
+  };
+  auto works = co_await store_works(audit);
+  if (!works) co_return refuse(works.error());
+  if (wish.persistent.value_or(false)) {
+    const auto bad = bad_field("persistent",
+                               "persistent: a sandbox for one command ends with it; create one "
+                               "that stays instead");
+    co_return co_await settle(audit, refuse(bad.error()));
+  }
+  wish.persistent = false;  // whatever its profile says
+  auto made = co_await make(caller, wish);
+  if (!made) co_return co_await settle(audit, refuse(made.error()));
+  const SandboxPtr sandbox = made->sandbox;
+  publish(sandbox);
+  auto once = std::make_shared<Once>(*this, sandbox);
+  describe(*sandbox, audit);
+  audit.judge(nullptr);
+  store::Store::Batch batch;
+  batch.audit.push_back(audit.row);
+  post(std::move(batch));  // the row of the command comes behind it, and is waited for
+  audit.written();
+  ++counters_.created;
+  events_.add("sandbox.created", sandbox->tenant, sandbox->id,
+              {{"name", sandbox->kept.name},
+               {"profile", sandbox->kept.profile},
+               {"parent", sandbox->kept.parent}});
+  co_return once;
+}
+
+awaitable<Result<OnceView>> FleetImpl::run_once(const Caller& caller, CreateWish wish,
+                                                ExecWish exec) {
+  if (stopping_) co_return failure(Errc::Gone, "the server ends");
+  auto once = co_await shielded(executor_, make_once(caller, std::move(wish)));
+  if (!once) co_return std::unexpected(once.error());
+  const SandboxPtr sandbox = (*once)->sandbox();
+  auto done = co_await run(caller, sandbox, std::move(exec), "exec", "");
+  if (!done) co_return std::unexpected(done.error());
+  co_return OnceView{sandbox->id, *std::move(done)};
+}
+
+}  // namespace caisson::control
