@@ -152,7 +152,7 @@ class Life(AgentboxCase):
     def test_a_background_child_that_holds_stdout_holds_the_call(self):
         self.says(self.session_id, "mkfifo fifo")
         thread, answers = self.in_background(
-            lambda: self.execute(self.session_id, "(read line < fifo; echo late) & echo early"))
+            lambda: self.execute(self.session_id, "echo early; (read line < fifo; echo late) &"))
         wait_for(lambda: self.execute(self.session_id, "echo go > fifo", timeout=10).exit_code == 0, "the reader inside")
         thread.join()
         self.assertEqual(told(answers[0]), (0, "early\nlate\n", "", False))
