@@ -2,6 +2,7 @@
 //
 //   server_load calls CAISSON STATE_DIR PORT ROUNDS     each call by the library, then over HTTP
 //   server_load exec PORT SANDBOX ROUNDS                one tool call after the other
+//   server_load once PORT PROGRAM ROUNDS PAUSE_MS       one command in a sandbox of its own
 //   server_load crowd PORT CLIENTS SECONDS              everybody creates and destroys
 //
 // A client is a blocking socket that is kept alive: it costs the processors, which the server needs
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <charconv>
@@ -232,6 +234,26 @@ Result<json::object> measure_exec(std::uint16_t port, const std::string& id, int
   return json::object{{"tool_us", json_of(samples)}};
 }
 
+// PROGRAM is one inside that does nothing when told "true". With a pause between two calls the next
+// sandbox is there already, as it is for whoever does something with an answer.
+Result<json::object> measure_once(std::uint16_t port, const std::string& program, int rounds,
+                                  milliseconds pause) {
+  Client client = TRY(Client::open(port));
+  json::object wish;
+  wish["argv"] = json::array{program, "true"};
+  const std::string body = policy::json_text(wish);
+  Samples samples;
+  for (int i = -kWarmUpRounds; i < rounds; ++i) {
+    std::this_thread::sleep_for(pause);
+    const TimePoint begin = Clock::now();
+    const Answer done = TRY(client.ask("POST", "/api/v1/run", body));
+    if (i >= 0) samples.add(since(begin));
+    if (done.status != 200 || json::parse(done.body).at("exit_code") != 0)
+      return failure(Errc::Internal, "run: " + done.body);
+  }
+  return json::object{{"once_us", json_of(samples)}};
+}
+
 // What all clients of a crowd have seen.
 struct Tally {
   std::mutex mutex;
@@ -294,9 +316,11 @@ Result<json::object> measure(std::span<const std::string> words) {
     return measure_calls(words[1], words[2], port(3), number(words[4]));
   if (words.size() == 4 && words[0] == "exec")
     return measure_exec(port(1), words[2], number(words[3]));
+  if (words.size() == 5 && words[0] == "once")
+    return measure_once(port(1), words[2], number(words[3]), milliseconds(number(words[4])));
   if (words.size() == 4 && words[0] == "crowd")
     return measure_crowd(port(1), number(words[2]), number(words[3]));
-  return failure(Errc::InvalidArgument, "want calls, exec or crowd and what belongs to it");
+  return failure(Errc::InvalidArgument, "want calls, exec, once or crowd and what belongs to it");
 }
 
 }  // namespace

@@ -163,6 +163,12 @@ struct ExecWish {
 
 using ExecOutcome = engine::ExecResult;
 
+// A command that had a sandbox of its own.
+struct OnceView {
+  std::string sandbox;  // its id, for the audit: it is gone
+  ExecOutcome outcome;
+};
+
 struct ProcessWish {
   ExecWish exec;
   bool terminal = false;
@@ -341,6 +347,9 @@ class Fleet {
   // blocklist.
   virtual awaitable<Result<ExecOutcome>> exec(const Caller& caller, std::string id,
                                               ExecWish wish) = 0;
+  // One command in a sandbox that is made for it, and gone with it, however it ends.
+  virtual awaitable<Result<OnceView>> run_once(const Caller& caller, CreateWish wish,
+                                               ExecWish exec) = 0;
   virtual awaitable<Result<ProcessView>> start(const Caller& caller, std::string id,
                                                ProcessWish wish) = 0;
   virtual awaitable<Result<std::vector<ProcessView>>> processes(const Caller& caller,

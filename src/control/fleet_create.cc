@@ -75,27 +75,30 @@ awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish w
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
+  auto launched = co_await make(caller, wish, audit);
+  if (!launched) co_return co_await settle(audit, refuse(launched.error()));
+  co_return co_await enroll(launched->sandbox, audit, "sandbox.created");
+}
+
+awaitable<Result<Made>> FleetImpl::make(const Caller& caller, const CreateWish& wish,
+                                        Audited& audit) {
   const auto base = co_await find_base(caller, wish);
-  if (!base) co_return co_await settle(audit, refuse(base.error()));
-  // Until the sandbox itself stands on them.
-  const auto hold = files_.works.hold(base->stack.layers);
+  if (!base) co_return std::unexpected(base.error());
+  Made made{nullptr, files_.works.hold(base->stack.layers), {}};
   auto plan = plan_sandbox(
       wish, options_, caller.may(store::Scope::Admin) ? Trust::Operator : Trust::Caller, *base);
-  if (plan) {
-    const auto mounted = mount_volumes(caller.tenant, *plan);
-    if (!mounted) plan = std::unexpected(mounted.error());
-  }
-  if (plan) {
-    const auto strong = raise_tier(caller.tenant, *plan, audit);
-    if (!strong) plan = std::unexpected(strong.error());
-  }
-  if (!plan) co_return co_await settle(audit, refuse(plan.error()));
-  const auto volumes = hold_volumes(caller.tenant, *plan);
+  if (!plan) co_return std::unexpected(plan.error());
+  if (const auto mounted = mount_volumes(caller.tenant, *plan); !mounted)
+    co_return std::unexpected(mounted.error());
+  if (const auto strong = raise_tier(caller.tenant, *plan, audit); !strong)
+    co_return std::unexpected(strong.error());
+  made.volumes = hold_volumes(caller.tenant, *plan);
   auto place = reserve(caller, plan->name);
-  if (!place) co_return co_await settle(audit, refuse(place.error()));
+  if (!place) co_return std::unexpected(place.error());
   auto launched = co_await launch(caller, std::move(*plan), std::move(*place));
-  if (!launched) co_return co_await settle(audit, refuse(launched.error()));
-  co_return co_await enroll(*launched, audit, "sandbox.created");
+  if (!launched) co_return std::unexpected(launched.error());
+  made.sandbox = *std::move(launched);
+  co_return made;
 }
 
 // At least the tier that the settings want: by a refusal, or where they say so by giving it.
@@ -131,15 +134,19 @@ awaitable<Result<SandboxBase>> FleetImpl::find_base(const Caller& caller, const 
   co_return co_await base_of_image(caller, *std::move(image));
 }
 
+void FleetImpl::describe(const Sandbox& sandbox, Audited& audit) const {
+  audit.row.sandbox = sandbox.id;
+  audit.detail["memory_bytes"] = sandbox.limits.memory_bytes;
+  audit.detail["cpu_millis"] = sandbox.limits.cpu_millis;
+  audit.detail["life_us"] = sandbox.limits.life_us;
+  if (sandbox.kept.image != "host") audit.detail["image"] = sandbox.kept.image;
+  if (!sandbox.kept.parent.empty()) audit.detail["parent"] = sandbox.kept.parent;
+  if (!sandbox.kept.network.empty()) audit.detail["network"] = to_json(sandbox.kept.network);
+}
+
 awaitable<Result<SandboxView>> FleetImpl::enroll(SandboxPtr sandbox, Audited& audit,
                                                  std::string event) {
-  audit.row.sandbox = sandbox->id;
-  audit.detail["memory_bytes"] = sandbox->limits.memory_bytes;
-  audit.detail["cpu_millis"] = sandbox->limits.cpu_millis;
-  audit.detail["life_us"] = sandbox->limits.life_us;
-  if (sandbox->kept.image != "host") audit.detail["image"] = sandbox->kept.image;
-  if (!sandbox->kept.parent.empty()) audit.detail["parent"] = sandbox->kept.parent;
-  if (!sandbox->kept.network.empty()) audit.detail["network"] = to_json(sandbox->kept.network);
+  describe(*sandbox, audit);
   audit.judge(nullptr);
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);

@@ -48,7 +48,7 @@ awaitable<Result<std::shared_ptr<FleetImpl::Once>>> FleetImpl::make_once(Caller 
     co_return co_await settle(audit, refuse(bad.error()));
   }
   wish.persistent = false;  // whatever its profile says
-  auto made = co_await make(caller, wish);
+  auto made = co_await make(caller, wish, audit);
   if (!made) co_return co_await settle(audit, refuse(made.error()));
   const SandboxPtr sandbox = made->sandbox;
   publish(sandbox);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
@@ -10,6 +11,8 @@
 #include "control/layer_works.h"
 
 namespace caisson::control {
+
+struct Sandbox;
 
 inline constexpr std::size_t kSessionWaitersMax = 256;  // of one sandbox
 inline constexpr std::size_t kSettlingMax = 2;          // sandboxes that are sent to rest at once
@@ -19,6 +22,13 @@ inline constexpr std::size_t kRefusedTextBytesMax = 512;  // of a call that came
 inline constexpr seconds kLaunchGrace{15};
 inline constexpr std::size_t kProcessNameBytesMax = 256;  // of a command in a list of processes
 inline constexpr milliseconds kPortConnectTimeout{5'000};
+
+// A sandbox that nobody can see yet: what it stands on is held until it is published.
+struct Made {
+  std::shared_ptr<Sandbox> sandbox;
+  LayerWorks::Hold layers;
+  LayerWorks::Hold volumes;
+};
 
 // Behind: the row of the call itself follows.
 enum class SealRow : std::uint8_t { Awaited, Behind };

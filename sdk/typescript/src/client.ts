@@ -1,9 +1,10 @@
 // The way in: `new Client()`. Start at `client.sandboxes`.
 import { Audit, Secrets, Tokens, Users } from './admin.js';
-import type { Server, Tool } from './contract/models.js';
+import type { RunRequest, RunResponse, Server, Tool } from './contract/models.js';
 import type { Operations } from './contract/operations.js';
 import { ConnectionLostError } from './errors.js';
 import { resumedEvents } from './events.js';
+import { slackMs } from './limits.js';
 import { Sandboxes } from './sandboxes.js';
 import { type CallOptions, type ClientOptions, settingsOf } from './settings.js';
 import { Images, Snapshots, Volumes } from './store.js';
@@ -48,6 +49,14 @@ export class Client {
   /** Which server this is a client of. */
   get url(): string {
     return this.transport.settings.url;
+  }
+
+  /** One command in a sandbox that is made for it and gone with it, by one call. */
+  async run(request: RunRequest | string, options: CallOptions = {}): Promise<RunResponse> {
+    const body = typeof request === 'string' ? { command: request } : request;
+    const seconds = body.timeout_seconds ?? undefined;
+    const own = seconds === undefined ? this.transport.settings.longTimeoutMs : seconds * 1000 + slackMs;
+    return this.transport.call('run', { body }, { ...options, timeoutMs: options.timeoutMs ?? own });
   }
 
   /** What the server offers, and who is asking. */

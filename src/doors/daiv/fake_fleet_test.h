@@ -21,6 +21,8 @@ class EmptyFleet : public control::Fleet {
   awaitable<Result<type>> name(__VA_ARGS__) override { co_return not_here(); }
   CAISSON_NOT_HERE(boost::json::object, execute_tool, const Caller&, std::string, std::string,
                    boost::json::object, engine::AdmitOutput)
+  CAISSON_NOT_HERE(control::OnceView, run_once, const Caller&, control::CreateWish,
+                   control::ExecWish)
   CAISSON_NOT_HERE(control::ProcessView, start, const Caller&, std::string, control::ProcessWish)
   CAISSON_NOT_HERE(std::vector<control::ProcessView>, processes, const Caller&, std::string)
   CAISSON_NOT_HERE(control::ProcessView, process, const Caller&, std::string, std::uint32_t)

@@ -6,6 +6,7 @@
 #include "doors/rest/json_pieces.h"
 #include "doors/rest/running.h"
 #include "doors/rest/sse.h"
+#include "doors/rest/states.h"
 #include "doors/rest/views.h"
 #include "doors/rest/wishes.h"
 
@@ -90,26 +91,37 @@ json::object fitting_json(Call& call, control::ExecOutcome& outcome, bool base64
   return out;
 }
 
-awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
+// `command` to its end, or until the caller hangs up: control kills the tree of a command that is
+// cancelled, which is what a caller who left wants.
+template <class T>
+awaitable<Result<T>> while_connected(Call& call, awaitable<Result<T>> command) {
   using namespace asio::experimental::awaitable_operators;
+  auto first = co_await (std::move(command) || call.exchange.wait_for_hangup());
+  if (first.index() == 0) co_return std::get<0>(std::move(first));
+  if (call.turn != nullptr) call.turn->broken_off(call.body_digest);
+  call.exchange.close_after();
+  co_return failure(Errc::Gone, "the caller hung up");
+}
+
+// What was held for the command is given back step by step, so that nothing is counted twice.
+awaitable<Result<void>> answer_outcome(Call& call, control::ExecOutcome outcome, bool base64,
+                                       std::string sandbox) {
+  call.hold().force(0);  // its input is used up, and what it wrote is counted anew
+  json::object out = fitting_json(call, outcome, base64);
+  if (!sandbox.empty()) out["sandbox"] = std::move(sandbox);
+  outcome = control::ExecOutcome{};
+  call.hold().force(0);  // the answer counts itself
+  co_return co_await answer(call, 200, out);
+}
+
+awaitable<Result<void>> exec_collected(Call& call, ExecBody body) {
   auto admit = admit_output(call);
   if (!admit) co_return std::unexpected(admit.error());
   body.wish.admit = std::move(*admit);
-  // Control kills the tree of an exec that is cancelled, which is what a caller who left wants.
-  auto first = co_await (call.fleet().exec(call.caller, call.id(), std::move(body.wish)) ||
-                         call.exchange.wait_for_hangup());
-  if (first.index() != 0) {
-    if (call.turn != nullptr) call.turn->broken_off(call.body_digest);
-    call.exchange.close_after();
-    co_return failure(Errc::Gone, "the caller hung up");
-  }
-  auto& outcome = std::get<0>(first);
+  auto outcome = co_await while_connected(
+      call, call.fleet().exec(call.caller, call.id(), std::move(body.wish)));
   if (!outcome) co_return std::unexpected(outcome.error());
-  call.hold().force(0);  // its input is used up, and what it wrote is counted anew
-  const json::object out = fitting_json(call, *outcome, body.base64);
-  *outcome = control::ExecOutcome{};
-  call.hold().force(0);  // the answer counts itself
-  co_return co_await answer(call, 200, out);
+  co_return co_await answer_outcome(call, *std::move(outcome), body.base64, {});
 }
 
 }  // namespace
@@ -125,6 +137,26 @@ awaitable<Result<void>> exec(Call& call) {
   if (query_text(call, "stream") || accepts_events(call))
     co_return co_await exec_events(call, std::move(body->wish));
   co_return co_await exec_collected(call, std::move(*body));
+}
+
+awaitable<Result<void>> run_once(Call& call) {
+  if (!call.caller.may(store::Scope::Use))
+    co_return failure(Errc::Denied,
+                      "a run is a create and an exec: this token lacks the scope use");
+  auto json = co_await read_json(call, Body::Required);
+  if (!json) co_return std::unexpected(json.error());
+  auto body = run_wish(*json);
+  if (!body) co_return std::unexpected(body.error());
+  if (body->sandbox.snapshot) body->sandbox.snapshot = snapshot_id(call, *body->sandbox.snapshot);
+  auto admit = admit_output(call);
+  if (!admit) co_return std::unexpected(admit.error());
+  body->exec.wish.admit = std::move(*admit);
+  auto once = co_await while_connected(
+      call,
+      call.fleet().run_once(call.caller, std::move(body->sandbox), std::move(body->exec.wish)));
+  if (!once) co_return std::unexpected(once.error());
+  co_return co_await answer_outcome(call, std::move(once->outcome), body->exec.base64,
+                                    std::move(once->sandbox));
 }
 
 }  // namespace caisson::rest

@@ -208,6 +208,14 @@ class Fleet final : public FileStateFleet {
     executed = std::move(wish);
     co_return kept;
   }
+  awaitable<Result<control::OnceView>> run_once(const Caller&, control::CreateWish wish,
+                                                control::ExecWish exec) override {
+    calls.emplace_back("run " + wish.name);
+    if (fails) co_return std::unexpected(*fails);
+    const control::ExecOutcome kept = collected(outcome, exec.admit);
+    executed = std::move(exec);
+    co_return control::OnceView{view().id, kept};
+  }
   awaitable<Result<control::ProcessView>> start(const Caller&, std::string id,
                                                 control::ProcessWish wish) override {
     CAISSON_FAKE("start");

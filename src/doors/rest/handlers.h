@@ -49,6 +49,7 @@ awaitable<Result<void>> list_tools(Call& call);
 awaitable<Result<void>> execute_tool(Call& call);
 // exec.cc, exec_socket.cc
 awaitable<Result<void>> exec(Call& call);
+awaitable<Result<void>> run_once(Call& call);
 awaitable<Result<void>> exec_socket(Call& call);
 // processes.cc, process_output.cc, terminal.cc
 awaitable<Result<void>> start_process(Call& call);

@@ -17,6 +17,7 @@ constexpr Route kRoutes[] = {
     {Get,     Need::Read, "/api/v1/sandboxes", "listSandboxes", "", list_sandboxes},
     {Get,     Need::Read, "/api/v1/sandboxes/{id}", "getSandbox", "", get_sandbox},
     {Delete,  Need::Create, "/api/v1/sandboxes/{id}", "destroySandbox", "", destroy_sandbox},
+    {Post,    Need::Create, "/api/v1/run", "run", "", run_once},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/exec", "exec", "stream", exec},
     {Get,     Need::Use, "/api/v1/sandboxes/{id}/exec", "execSocket", "", exec_socket},
     {Get,     Need::Read, "/api/v1/sandboxes/{id}/files/{path...}", "downloadFile", "", download_file},

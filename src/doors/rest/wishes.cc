@@ -232,8 +232,9 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   return wish;
 }
 
-Result<ExecBody> exec_wish(const json::object& body, Input input) {
-  Fields fields(body);
+namespace {
+
+ExecBody read_exec(Fields& fields, Input input) {
   ExecBody exec;
   read_command(fields, exec.wish);
   if (input == Input::InBody) read_stdin(fields, exec.wish);
@@ -242,8 +243,34 @@ Result<ExecBody> exec_wish(const json::object& body, Input input) {
     exec.wish.output_bytes_max = static_cast<std::uint32_t>(*max);
   }
   exec.base64 = fields.choice("encoding", {"text", "base64"}) == "base64";
+  return exec;
+}
+
+}  // namespace
+
+Result<ExecBody> exec_wish(const json::object& body, Input input) {
+  Fields fields(body);
+  ExecBody exec = read_exec(fields, input);
   TRY(fields.finish());
   return exec;
+}
+
+Result<RunBody> run_wish(const json::object& body) {
+  Fields fields(body);
+  RunBody run;
+  run.exec = read_exec(fields, Input::InBody);
+  if (const auto* sandbox = fields.object("sandbox")) {
+    auto inner = create_wish(*sandbox);
+    if (inner) {
+      run.sandbox = *std::move(inner);
+    } else {
+      Error error = inner.error().within("sandbox");
+      error.field = error.field.empty() ? "sandbox" : "sandbox." + error.field;
+      fields.adopt(std::unexpected(std::move(error)));
+    }
+  }
+  TRY(fields.finish());
+  return run;
 }
 
 Result<control::ProcessWish> process_wish(const json::object& body) {

@@ -32,6 +32,12 @@ struct ExecBody {
 };
 enum class Input : std::uint8_t { InBody, Live };  // Live: stdin comes later, not in the wish
 [[nodiscard]] Result<ExecBody> exec_wish(const boost::json::object& body, Input input);
+// An exec, and the sandbox that is made for it.
+struct RunBody {
+  control::CreateWish sandbox;
+  ExecBody exec;
+};
+[[nodiscard]] Result<RunBody> run_wish(const boost::json::object& body);
 [[nodiscard]] Result<control::ProcessWish> process_wish(const boost::json::object& body);
 
 struct SignalWish {

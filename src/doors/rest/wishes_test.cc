@@ -139,6 +139,30 @@ TEST(CreateWish, ReadsTheContract) {
   EXPECT_TRUE(create_wish({}));
 }
 
+TEST(RunWish, IsAnExecAndWhatItIsRunIn) {
+  const auto alone = run_wish(parsed(R"({"command":"true","sandbox":null})"));
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->exec.wish.command, "true");
+  const auto both = run_wish(parsed(
+      R"({"argv":["a"],"stdin":"x","sandbox":{"name":"n","resource_limits":{"memory_mb":64}}})"));
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->sandbox.name, "n");
+  EXPECT_EQ(both->exec.wish.input, "x");
+  const std::pair<std::string_view, std::string_view> table[] = {
+      {R"({"sandbox":{}})", "command"},
+      {R"({"command":"a","sandbox":[]})", "sandbox"},
+      {R"({"command":"a","sandbox":{"resource_limits":{"cpu":-1}}})",
+       "sandbox.resource_limits.cpu"},
+      {R"({"command":"a","sandbox":{"no_such":1}})", "sandbox.no_such"},
+      {R"({"command":"a","no_such":1})", "no_such"},
+  };
+  for (const auto& [text, field] : table) {
+    const auto wish = run_wish(parsed(text));
+    ASSERT_FALSE(wish) << text;
+    EXPECT_EQ(wish.error().field, field) << wish.error().message;
+  }
+}
+
 TEST(ExecWish, WantsOneCommand) {
   const std::pair<std::string, std::string_view> table[] = {
       {"{}", "command"},

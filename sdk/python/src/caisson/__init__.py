@@ -22,7 +22,7 @@ _CLIENT_NAMES = {
     "AsyncTerminal": "_async.socket",
     "SandboxConfig": "requests", "Limits": "requests", "Network": "requests", "NetworkRule": "requests",
     "Inject": "requests", "Filesystem": "requests", "Budget": "requests", "VolumeUse": "requests",
-    "SandboxInfo": "models", "ProcessInfo": "models", "ExecResult": "models", "ToolResult": "models",
+    "SandboxInfo": "models", "ProcessInfo": "models", "ExecResult": "models", "RunResult": "models", "ToolResult": "models",
     "Output": "models", "Exit": "models", "Snapshot": "models", "Usage": "models", "FileEntry": "models",
     "FileChange": "models", "Event": "models", "AuditRow": "models",
     "ConfigurationError": "_endpoint",
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .models import FileEntry as FileEntry
     from .models import Output as Output
     from .models import ProcessInfo as ProcessInfo
+    from .models import RunResult as RunResult
     from .models import SandboxInfo as SandboxInfo
     from .models import Snapshot as Snapshot
     from .models import ToolResult as ToolResult

@@ -98,6 +98,7 @@ GET_STORAGE = Operation("getStorage", "GET", _V + "/storage", s.Storage)
 # --- tools and commands
 LIST_TOOLS = Operation("listTools", "GET", _V + "/tools", m.ToolList)
 EXECUTE_TOOL = Operation("executeTool", "POST", _BOX + "/tools/execute", m.ToolResult, r.ToolRequest, keyed=True)
+RUN = Operation("run", "POST", _V + "/run", m.RunResult, r.RunRequest, keyed=True)
 EXEC = Operation("exec", "POST", _BOX + "/exec", m.ExecResult, r.ExecRequest, ("stream",), keyed=True, streams=True)
 EXEC_SOCKET = Operation("execSocket", "GET", _BOX + "/exec", Socket)
 START_PROCESS = Operation("startProcess", "POST", _BOX + "/processes", m.ProcessInfo, r.ProcessRequest, keyed=True)

@@ -165,6 +165,12 @@ class ExecResult(Model):
         return base64.b64decode(self.stderr) if self.encoding == "base64" else self.stderr.encode()
 
 
+class RunResult(ExecResult):
+    """The same of a command that had a sandbox of its own."""
+
+    sandbox: str  # its id, by which the audit knows it: it is gone
+
+
 class Exit(Model):
     """The end of a command that was followed."""
 

@@ -116,6 +116,12 @@ class ExecRequest(Model):
     encoding: Encoding | None = None
 
 
+class RunRequest(ExecRequest):
+    """A command, and the sandbox that is made for it."""
+
+    sandbox: SandboxConfig | None = None
+
+
 class ProcessRequest(Model):
     command: str | None = None
     argv: Sequence[str] | None = None

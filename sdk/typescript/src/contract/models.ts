@@ -606,6 +606,50 @@ export interface ExecResponse {
   peak_memory_bytes: number;
 }
 
+export interface RunRequest {
+  /** A line for `/bin/sh -c`. Exactly one of `command` and `argv`. */
+  command?: string | null | undefined;
+  /** Program and arguments, without a shell. */
+  argv?: string[] | null | undefined;
+  /** Variables, name to value. */
+  env?: Record<string, string> | null | undefined;
+  /** Absolute, or relative to the sandbox's own. */
+  workdir?: string | null | undefined;
+  /** All of standard input. */
+  stdin?: string | null | undefined;
+  /** How `stdin` is written; text when left out. */
+  stdin_encoding?: 'text' | 'base64' | null | undefined;
+  /** The command and all it started are killed then. */
+  timeout_seconds?: number | null | undefined;
+  /** Standard error into standard output, in true order. */
+  merge_stderr?: boolean | null | undefined;
+  /** Kept of each stream: its head and its tail. 1 MiB when left out. */
+  output_bytes_max?: number | null | undefined;
+  /** Of stdout and stderr in the answer. As text, bytes that are not UTF-8 become U+FFFD. */
+  encoding?: 'text' | 'base64' | null | undefined;
+  /** What the sandbox is to be; as the server's defaults say when left out. */
+  sandbox?: CreateRequest | null | undefined;
+}
+
+export interface RunResponse {
+  /** 128 + N when signal N ended it. */
+  exit_code: number;
+  signal: number;
+  stdout: string;
+  stderr: string;
+  encoding: 'text' | 'base64';
+  /** Between head and tail. */
+  stdout_lost_bytes: number;
+  stderr_lost_bytes: number;
+  timed_out: boolean;
+  oom_killed: boolean;
+  duration_ms: number;
+  cpu_ms: number;
+  peak_memory_bytes: number;
+  /** Its id, by which the audit knows it. */
+  sandbox: string;
+}
+
 export interface ProcessRequest {
   /** A line for `/bin/sh -c`. Exactly one of `command` and `argv`. */
   command?: string | null | undefined;

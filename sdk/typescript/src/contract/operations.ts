@@ -394,6 +394,13 @@ export interface Operations {
     };
     answer: models.Unpacked;
   };
+  /** Run one command in a sandbox of its own. */
+  run: {
+    input: {
+      body: models.RunRequest;
+    };
+    answer: models.RunResponse;
+  };
   /** Run a command over a WebSocket. */
   execSocket: {
     input: {
@@ -1119,6 +1126,14 @@ export const operations = {
     answers: 'json',
     scope: 'use',
     keyed: false,
+  },
+  run: {
+    method: 'POST',
+    path: '/api/v1/run',
+    sends: 'json',
+    answers: 'json',
+    scope: 'create',
+    keyed: true,
   },
   execSocket: {
     method: 'GET',

@@ -59,14 +59,14 @@ class AsyncSandbox:
                    merge_stderr: bool | None = None, output_bytes_max: int | None = None,
                    encoding: Encoding | None = None) -> ExecResult:
         """Runs a command and waits for it. A string is a line for the shell, a list is a program and its arguments."""
-        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
+        body = exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
         return await self._caller.call(op.EXEC, self._path, body=body, timeout=self._patience(timeout_seconds))
 
     def exec_stream(self, command: str | Sequence[str], *, env: Mapping[str, str] | None = None,
                     workdir: str | None = None, stdin: str | bytes | None = None,
                     timeout_seconds: float | None = None, merge_stderr: bool | None = None) -> AsyncCommandStream:
         """The output while it comes. Who leaves the block early kills the command."""
-        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, None, None)
+        body = exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, None, None)
         return AsyncCommandStream(self._caller, lambda last_id: self._caller.request(
             op.EXEC, self._path, headers={"Accept": EVENT_STREAM}, body=body))
 
@@ -74,7 +74,7 @@ class AsyncSandbox:
                          workdir: str | None = None, timeout_seconds: float | None = None,
                          merge_stderr: bool | None = None) -> AsyncCommand:
         """A command with live input, over a WebSocket. It dies with the block."""
-        wish = _exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
+        wish = exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
         return AsyncCommand(self._caller, self._caller.request(op.EXEC_SOCKET, self._path), wish)
 
     def terminal(self, *, command: str | None = None, rows: int | None = None, cols: int | None = None,
@@ -213,7 +213,7 @@ class AsyncSandbox:
         return {"id": self.id, "port": port, "path": path.lstrip("/")}
 
 
-def _exec_request(command: str | Sequence[str], env: Mapping[str, str] | None, workdir: str | None,
+def exec_request(command: str | Sequence[str], env: Mapping[str, str] | None, workdir: str | None,
                   stdin: str | bytes | None, timeout_seconds: float | None, merge_stderr: bool | None,
                   output_bytes_max: int | None, encoding: Encoding | None) -> ExecRequest:
     line, argv = command_or_argv(command)

@@ -10,13 +10,13 @@ from typing import Any, Iterator, Literal, Mapping, Sequence, Type
 from .. import _operations as op
 from .._endpoint import find_endpoint
 from .._wire import ANSWER_BYTES_MAX
-from ..models import AuditPage, AuditRow, Diff, Tool, Usage, Verdict
-from ..requests import SandboxConfig
+from ..models import AuditPage, AuditRow, Diff, RunResult, Tool, Usage, Verdict
+from ..requests import Encoding, RunRequest, SandboxConfig
 from ..server_models import Health, Server
 from .caller import Caller
 from .link import clock
 from .registry import Images, Secrets, Snapshots, Tokens, Users, Volumes
-from .sandbox import Sandbox
+from .sandbox import Sandbox, exec_request
 from .stream import EventStream
 
 TIMEOUT_SECONDS = 90.0  # more than the 60 a server gives a command that names no time
@@ -61,6 +61,15 @@ class Client:
         self._caller.close()
 
     # --- sandboxes
+
+    def run(self, command: str | Sequence[str], sandbox: SandboxConfig | None = None, *,
+                  env: Mapping[str, str] | None = None, workdir: str | None = None, stdin: str | bytes | None = None,
+                  timeout_seconds: float | None = None, merge_stderr: bool | None = None,
+                  output_bytes_max: int | None = None, encoding: Encoding | None = None) -> RunResult:
+        """One command in a sandbox that is made for it and gone with it, by one call."""
+        body = exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
+        patience = self._caller.timeout + (timeout_seconds or 0.0)
+        return self._caller.call(op.RUN, body=RunRequest(**vars(body), sandbox=sandbox), timeout=patience)
 
     def sandbox(self, config: SandboxConfig | None = None, **fields: Any) -> SandboxBlock:
         """A sandbox for a block: made at its beginning, destroyed at its end. Fields go before those of the config."""

@@ -60,14 +60,14 @@ class Sandbox:
                    merge_stderr: bool | None = None, output_bytes_max: int | None = None,
                    encoding: Encoding | None = None) -> ExecResult:
         """Runs a command and waits for it. A string is a line for the shell, a list is a program and its arguments."""
-        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
+        body = exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, output_bytes_max, encoding)
         return self._caller.call(op.EXEC, self._path, body=body, timeout=self._patience(timeout_seconds))
 
     def exec_stream(self, command: str | Sequence[str], *, env: Mapping[str, str] | None = None,
                     workdir: str | None = None, stdin: str | bytes | None = None,
                     timeout_seconds: float | None = None, merge_stderr: bool | None = None) -> CommandStream:
         """The output while it comes. Who leaves the block early kills the command."""
-        body = _exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, None, None)
+        body = exec_request(command, env, workdir, stdin, timeout_seconds, merge_stderr, None, None)
         return CommandStream(self._caller, lambda last_id: self._caller.request(
             op.EXEC, self._path, headers={"Accept": EVENT_STREAM}, body=body))
 
@@ -75,7 +75,7 @@ class Sandbox:
                          workdir: str | None = None, timeout_seconds: float | None = None,
                          merge_stderr: bool | None = None) -> Command:
         """A command with live input, over a WebSocket. It dies with the block."""
-        wish = _exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
+        wish = exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
         return Command(self._caller, self._caller.request(op.EXEC_SOCKET, self._path), wish)
 
     def terminal(self, *, command: str | None = None, rows: int | None = None, cols: int | None = None,
@@ -214,7 +214,7 @@ class Sandbox:
         return {"id": self.id, "port": port, "path": path.lstrip("/")}
 
 
-def _exec_request(command: str | Sequence[str], env: Mapping[str, str] | None, workdir: str | None,
+def exec_request(command: str | Sequence[str], env: Mapping[str, str] | None, workdir: str | None,
                   stdin: str | bytes | None, timeout_seconds: float | None, merge_stderr: bool | None,
                   output_bytes_max: int | None, encoding: Encoding | None) -> ExecRequest:
     line, argv = command_or_argv(command)
