@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
+#include "base/id.h"
 #include "tests/support/box.h"
 
 namespace caisson::test {
@@ -76,6 +79,82 @@ TEST(Blank, IsNotListedBeforeItIsHandedOut) {
   const auto ids = manager().list();
   ASSERT_TRUE(ids);
   EXPECT_EQ(*ids, std::vector<std::string>{box.id()});
+}
+
+// All that a tenant can find out about its walls. What differs from one sandbox to the next, its
+// numbers and its name, is left out.
+constexpr const char* kWalls = R"(
+import os, re, resource, socket
+def text(path):
+    with open(path) as file:
+        return file.read()
+status = text('/proc/self/status')
+for name in ('Uid', 'Gid', 'Groups', 'NoNewPrivs', 'Seccomp', 'Seccomp_filters', 'CapInh', 'CapPrm',
+             'CapEff', 'CapBnd', 'CapAmb', 'NSpid', 'Threads', 'CoreDumping'):
+    print(*re.findall(f'^{name}:.*$', status, re.M))
+for line in text('/proc/self/mountinfo').splitlines():
+    left, right = line.split(' - ')
+    kind, _, options = right.split(' ', 2)
+    hidden = re.sub(r'(lowerdir|upperdir|workdir|uid|gid|size|nr_inodes)\+?=[^,]*', '', options)
+    print('mount', left.split()[4:6], kind, hidden)
+for name in sorted(dir(resource)):
+    if name.startswith('RLIMIT_'):
+        print(name, resource.getrlimit(getattr(resource, name)))
+print('maps', [line.split()[::2] for line in text('/proc/self/uid_map').splitlines()])
+print('environment', sorted(os.environ))
+print('descriptors', sorted(os.listdir('/proc/self/fd')))
+print('network', socket.if_nameindex(), text('/proc/net/tcp').count('\\n'))
+print('keys', text('/proc/keys'), 'oom', text('/proc/self/oom_score_adj'))
+print('devices', sorted(os.listdir('/dev')), 'root', sorted(os.listdir('/')))
+print('processes', [p for p in sorted(os.listdir('/proc')) if p.isdigit()][:1])
+print('swept', os.listdir('/tmp'), os.listdir('/workspace'), os.listdir('/dev/shm'))
+)";
+
+// What bounds it on the host, file by file.
+std::map<std::string, std::string> bounds_of(const std::string& id) {
+  std::map<std::string, std::string> found;
+  constexpr const char* kFiles[] = {"memory.max",
+                                    "memory.swap.max",
+                                    "pids.max",
+                                    "cpu.max",
+                                    "cpu.cfs_quota_us",
+                                    "memory.limit_in_bytes",
+                                    "cgroup.max.depth",
+                                    "memory.kmem.tcp.limit_in_bytes",
+                                    "memory.memsw.limit_in_bytes"};
+  for (const auto& root : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
+    for (const auto& group : {root.path() / ("caisson-" + id),
+                              std::filesystem::path("/sys/fs/cgroup") / ("caisson-" + id)}) {
+      for (const char* file : kFiles) {
+        std::ifstream in(group / file);
+        std::string line;
+        if (std::getline(in, line)) found[file] = line;
+      }
+    }
+  }
+  return found;
+}
+
+TEST(Blank, HasTheSameWallsAsOneThatWasMadeForItsCaller) {
+  const auto limits = [](engine::LaunchRequest& request) {
+    request.limits.memory_bytes = 96 * kMiB;
+    request.limits.processes = 33;
+    request.limits.cpu_millis = 700;
+  };
+  // A caller who names his sandbox never gets one that was made ahead.
+  Box cold([&](control::LocalSpec& local) {
+    limits(local.spec.request);
+    local.spec.request.id = SandboxId::random()->str();
+  });
+  const auto wanted = cold.python(kWalls);
+  ASSERT_EQ(wanted.exit_code, 0) << wanted.err;
+  const auto bounds = bounds_of(cold.id());
+  EXPECT_GE(bounds.size(), 3U);
+  with_blank(limits, [&](Box& box) {
+    const auto found = box.python(kWalls);
+    EXPECT_EQ(found.out, wanted.out) << found.err;
+    EXPECT_EQ(bounds_of(box.id()), bounds);
+  });
 }
 
 // A file operation ends before it is said to be done: one that is still open for writing could not

@@ -8,7 +8,7 @@ sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import harness  # noqa: E402
 from harness import path_of, wait_for  # noqa: E402
-from store_case import StoreCase  # noqa: E402
+from store_case import StoreCase, query  # noqa: E402
 
 MIB = 1 << 20
 SOON = 0.4
@@ -37,6 +37,9 @@ class Resting(StoreCase):
                 return group.read_text(encoding="ascii").strip()
         return None
 
+    def rests(self, box):
+        return len(self.told(self.server.get(query("/api/v1/audit", action="sandbox.rest", sandbox=box)))["rows"])
+
     def memory(self, box):
         return self.told(self.server.get(path_of(box, "usage")))["memory_bytes"]
 
@@ -51,8 +54,7 @@ class Resting(StoreCase):
         there = self.told(self.server.get(path_of(box, f"processes/{process}")))
         self.assertTrue(there["running"])
         self.until_resting(box)
-        rows = self.told(self.server.get("/api/v1/audit?action=sandbox.rest&sandbox=" + box))
-        self.assertGreaterEqual(len(rows["rows"]), 2)
+        wait_for(lambda: self.rests(box) >= 2, "a row for each rest")
 
     def test_its_memory_is_taken_back(self):
         box = self.rest(storage="disk", resource_limits={"memory_mb": 256, "disk_mb": 128})

@@ -161,7 +161,7 @@ awaitable<Result<void>> undo(Call& call) {
 }
 
 awaitable<Result<void>> promote_sandbox(Call& call) {
-  auto body = co_await read_json(call);
+  auto body = co_await read_json(call, Body::Required);
   if (!body) co_return std::unexpected(body.error());
   auto wish = promote_wish(*body);
   if (!wish) co_return std::unexpected(wish.error());
