@@ -220,9 +220,9 @@ TEST_F(Fleets, APortInsideIsReached) {
   ASSERT_TRUE(run((*output)->next()));
   const auto socket = run(fleet_->connect_port(me_, id, 8000));
   ASSERT_TRUE(socket) << socket.error().message;
-  ASSERT_EQ(::fcntl(socket->get(), F_SETFL, 0), 0);
+  ASSERT_EQ(::fcntl(socket->socket.get(), F_SETFL, 0), 0);
   char text[6] = {};
-  EXPECT_EQ(::recv(socket->get(), text, 5, MSG_WAITALL), 5);
+  EXPECT_EQ(::recv(socket->socket.get(), text, 5, MSG_WAITALL), 5);
   EXPECT_STREQ(text, "hello");
 }
 

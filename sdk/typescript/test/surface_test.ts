@@ -141,6 +141,7 @@ test('snapshots', async () => {
   expect((await client.snapshots.diff(first.id, `sandbox:${box.id}`)).changes.length).toBeGreaterThan(0);
   expect(new TextDecoder().decode(await client.snapshots.patch(first.id, box.id))).toContain('new.txt');
   await orRefused(box.undo({ snapshot: first.id, end_processes: true }), 'Busy', 'Unsupported');
+  await orRefused(box.promote('native'), 'InvalidArgument');
   await orRefused(client.images.build({ reference: 'surface/built:1', snapshot: first.id }), 'Unsupported');
   await client.snapshots.remove(first.id);
 });
