@@ -111,5 +111,28 @@ class Resting(StoreCase):
         self.assertIsNone(shown["resource_limits"]["rest_seconds"])
 
 
+class Many(StoreCase):
+    """What a living sandbox costs in descriptors, beyond the few whose maps the launcher keeps."""
+
+    config = "sandbox: {max_concurrent: 200, timeout_seconds: 0, resource_limits: {memory_mb: 64, processes: 16}}\n"
+    KEPT, MORE = 70, 100
+    IN_THE_LAUNCHER, IN_THE_SERVER = 3, 8
+    MADE_AHEAD = 60  # descriptors of those that come and go
+
+    def descriptors(self):
+        server, launcher = self.server.process.pid, self.server.worker()
+        return [len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir())) for pid in (launcher, server)]
+
+    def test_descriptors(self):
+        for _ in range(self.KEPT):
+            self.create()
+        before = self.descriptors()
+        for _ in range(self.MORE):
+            self.create()
+        launcher, server = (now - then for now, then in zip(self.descriptors(), before))
+        self.assertLessEqual(launcher, self.IN_THE_LAUNCHER * self.MORE + self.MADE_AHEAD)
+        self.assertLessEqual(server, self.IN_THE_SERVER * self.MORE)
+
+
 if __name__ == "__main__":
     harness.main()
