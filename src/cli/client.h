@@ -22,6 +22,7 @@ inline constexpr int kExitUnreachable = 69;  // EX_UNAVAILABLE: no server answer
 [[nodiscard]] int rm_command(std::span<char*> args);
 [[nodiscard]] int pause_command(std::span<char*> args);
 [[nodiscard]] int resume_command(std::span<char*> args);
+[[nodiscard]] int hibernate_command(std::span<char*> args);
 [[nodiscard]] int stop_command(std::span<char*> args);
 [[nodiscard]] int start_command(std::span<char*> args);
 [[nodiscard]] int image_command(std::span<char*> args);

@@ -26,6 +26,7 @@ struct Words {  // as they were typed
   std::vector<std::string> env, labels, files, volumes;
   bool writable_root = false;
   bool persistent = false;
+  bool processes = false;
 };
 
 std::unexpected<Error> wrong(std::string_view flag, std::string_view text, std::string_view want) {
@@ -141,6 +142,7 @@ Result<void> add_file_state(const Words& words, boost::json::object& body) {
   if (!words.image.empty()) body["image"] = words.image;
   if (!words.tier.empty()) body["tier"] = words.tier;
   if (!words.snapshot.empty()) body["snapshot"] = words.snapshot;
+  if (words.processes) body["memory"] = true;
   if (!words.storage.empty()) body["storage"] = words.storage;
   if (words.persistent) body["persistent"] = true;
   if (!words.checkpoint.empty())
@@ -189,6 +191,7 @@ void declare(CommandLine& line, Words& words) {
             "what keeps it apart: native (default), gvisor or microvm");
   line.text("--image", words.image, "IMAGE", "what its root is made of (default: the server's)");
   line.text("--snapshot", words.snapshot, "SNAPSHOT", "begin with the files of this one instead");
+  line.flag("--processes", words.processes, "and with the processes that the snapshot has");
   line.choice("--storage", words.storage, {"memory", "disk"}, "where its files lie");
   line.flag("--persistent", words.persistent, "keep its files when it stops: start it again later");
   line.choice("--checkpoint", words.checkpoint, {"none", "each-call"},

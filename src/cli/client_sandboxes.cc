@@ -1,4 +1,4 @@
-// ls, rm, pause, resume, stop, start: sandboxes as a whole.
+// ls, rm, pause, resume, hibernate, stop, start: sandboxes as a whole.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -131,7 +131,14 @@ int pause_command(std::span<char*> args) {
 }
 
 int resume_command(std::span<char*> args) {
-  return change_state(args, "Lets a paused sandbox go on.", "resume");
+  return change_state(args, "Lets a paused or hibernated sandbox go on.", "resume");
+}
+
+int hibernate_command(std::span<char*> args) {
+  return change_state(args,
+                      "Keeps the processes of a sandbox on disk and frees its memory; the next use "
+                      "wakes it.",
+                      "hibernate");
 }
 
 int stop_command(std::span<char*> args) {

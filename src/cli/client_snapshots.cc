@@ -21,6 +21,7 @@ struct Words {
   std::vector<std::string> labels, snapshots;
   bool all = false;
   bool quiet = false;
+  bool memory = false;
 };
 
 std::string snapshot_target(const std::string& word) { return "/api/v1/snapshots/" + encode(word); }
@@ -42,6 +43,7 @@ Result<boost::json::object> body_of(const Words& words) {
   if (!words.hostname.empty()) body["hostname"] = words.hostname;
   boost::json::object labels = TRY(labels_of(words.labels));
   if (!labels.empty()) body["labels"] = std::move(labels);
+  if (words.memory) body["memory"] = true;
   return body;
 }
 
@@ -130,6 +132,7 @@ int snapshot_command(std::span<char*> args) {
   add_client_options(remove_it, options, JsonFlag::None);
   create_it.text("--name", words.name, "NAME", "a name for it, unique among yours");
   create_it.texts("--label", words.labels, "NAME=VALUE", "a label; repeat it");
+  create_it.flag("--processes", words.memory, "its processes, too, as they stand");
   create_it.word("sandbox", words.sandbox, Need::Required, "SANDBOX", "id or name");
   list_it.flag("--all", words.all, "also those that were taken before each call, for undo");
   list_it.flag("-q,--quiet", words.quiet, "ids only");
@@ -153,6 +156,7 @@ int fork_command(std::span<char*> args) {
   line.text("--name", words.name, "NAME", "a name for people; unique while it lives");
   line.text("--hostname", words.hostname, "NAME", "its host name inside");
   line.texts("--label", words.labels, "NAME=VALUE", "a label; repeat it");
+  line.flag("--processes", words.memory, "with its processes, as they stand");
   line.word("sandbox", words.sandbox, Need::Required, "SANDBOX", "id or name");
   if (const auto done = line.parse(args)) return *done;
   const auto session = Session::open(args[0], options);

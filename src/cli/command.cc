@@ -32,6 +32,7 @@ constexpr Command kCommands[] = {
     {"logs", "what was done with a sandbox, or what a process printed", logs_command},
     {"pause", "freeze a sandbox", pause_command},
     {"resume", "let a paused sandbox go on", resume_command},
+    {"hibernate", "keep a sandbox's processes on disk until it is used", hibernate_command},
     {"stop", "end the processes of a persistent sandbox", stop_command},
     {"start", "start a stopped sandbox on its files", start_command},
     {"rm", "destroy sandboxes", rm_command},

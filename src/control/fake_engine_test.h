@@ -30,6 +30,7 @@ struct FakeWorld {
     engine::Storage storage = engine::Storage::Memory;
     engine::Program program = engine::Program::Init;
     bool frozen = false;
+    bool standing = false;
     bool ended = false;
     engine::EndReason reason = engine::EndReason::Running;
   };
@@ -179,9 +180,10 @@ class FakeLauncher final : public engine::LauncherChannel {
     for (const auto& [id, box] : world_.boxes) {
       if (std::ranges::find(box.stack.layers, name) != box.stack.layers.end()) co_return busy();
     }
-    const bool was = kind == engine::StoreEntry::Kind::Layer ? world_.store.layers.erase(name) > 0
-                     : kind == engine::StoreEntry::Kind::Upper
-                         ? world_.store.uppers.erase(name) > 0
+    const bool was = kind == engine::StoreEntry::Kind::Layer   ? world_.store.layers.erase(name) > 0
+                     : kind == engine::StoreEntry::Kind::Upper ? world_.store.uppers.erase(name) > 0
+                     : kind == engine::StoreEntry::Kind::Memory
+                         ? world_.store.memories.erase(name) > 0
                          : world_.store.volumes.erase(name) > 0;
     if (!was) co_return none();
     world_.store.dropped.push_back(std::move(name));
@@ -194,6 +196,7 @@ class FakeLauncher final : public engine::LauncherChannel {
     for (const std::string& name : world_.store.layers) out.push_back({Kind::Layer, name, 5});
     for (const std::string& name : world_.store.uppers) out.push_back({Kind::Upper, name, 0});
     for (const auto& [name, bytes] : world_.store.volumes) out.push_back({Kind::Volume, name, 3});
+    for (const std::string& name : world_.store.memories) out.push_back({Kind::Memory, name, 7});
     co_return out;
   }
   awaitable<Result<void>> set_volume(std::string name, std::uint64_t bytes_max) override {
@@ -205,6 +208,28 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (auto bad = inject("sync")) co_return std::unexpected(*bad);
     ++world_.store.synced;
     co_return Result<void>();
+  }
+  awaitable<Result<engine::SavedMemory>> save_memory(std::string id, std::string memory,
+                                                     bool) override {
+    if (auto bad = inject("save_memory")) co_return std::unexpected(*bad);
+    if (!world_.boxes.contains(id)) co_return none();
+    world_.boxes.at(id).standing = true;
+    world_.store.memories.insert(memory);
+    engine::SavedMemory saved;
+    saved.runtime = "fake 1";
+    co_return saved;
+  }
+  awaitable<Result<void>> go_on(std::string id) override {
+    if (auto bad = inject("go_on")) co_return std::unexpected(*bad);
+    world_.boxes.at(id).standing = false;
+    co_return Result<void>();
+  }
+  awaitable<Result<engine::SavedMemory>> measure(std::string memory) override {
+    if (!world_.store.memories.contains(memory)) co_return none();
+    engine::SavedMemory found;
+    found.bytes = 7;
+    found.digest = "digest of " + memory;
+    co_return found;
   }
   awaitable<Result<engine::Status>> status(std::string id) override {
     if (!world_.connected) co_return away();

@@ -81,6 +81,7 @@ struct FakeStoreWorld {
   std::set<std::string> layers;
   std::set<std::string> uppers;
   std::map<std::string, std::uint64_t> volumes;
+  std::set<std::string> memories;
   std::map<std::string, bool> making;  // Program::Layer sandboxes with a target
   std::set<std::string> processes;     // sandboxes in which something runs
   bool live_snapshots = true;          // btrfs

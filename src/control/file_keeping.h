@@ -53,6 +53,7 @@ struct FileKeeping {
   std::shared_ptr<std::set<std::string>> sealing = std::make_shared<std::set<std::string>>();
   Turns looking;
   std::set<std::string> layers;
+  std::set<std::string> memories;
 
   // Layers of stacks whose successor could not be recorded; they stay for this run.
   std::vector<LayerWorks::Hold> on_record;

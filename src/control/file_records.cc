@@ -128,22 +128,48 @@ Result<ImageRecord> read_image(const store::FileKey& key, store::WallTime create
   return out;
 }
 
+namespace {
+
+json::object to_json(const KeptMemory& memory) {
+  return {{"name", memory.name},    {"digest", memory.digest}, {"runtime", memory.runtime},
+          {"bytes", memory.bytes},  {"files", memory.files},   {"spec", memory.spec},
+          {"limits", memory.limits}};
+}
+
+Result<KeptMemory> read_memory(const json::object& value) {
+  Members members(value);
+  KeptMemory out;
+  out.name = members.text("name");
+  out.digest = members.text("digest");
+  out.runtime = members.text("runtime");
+  out.bytes = members.count("bytes");
+  out.files = members.flag("files");
+  out.spec = members.text("spec");
+  out.limits = members.text("limits");
+  if (!members.wrong().empty()) return failure(Errc::Internal, "memory." + members.wrong());
+  return out;
+}
+
+}  // namespace
+
 json::object to_json(const SnapshotRecord& record) {
-  return {{"name", record.name},
-          {"sandbox", record.sandbox},
-          {"parent", record.parent},
-          {"image", record.image},
-          {"defaults", to_json(record.defaults)},
-          {"stack", to_json(record.stack)},
-          {"base_layers", record.base_layers},
-          {"kind", kind_word(record.kind)},
-          {"making", record.making},
-          {"durable", record.durable},
-          {"checkpoint", record.checkpoint},
-          {"hidden", record.hidden},
-          {"bytes", record.bytes},
-          {"boot", record.boot},
-          {"labels", object_of(record.labels)}};
+  json::object out{{"name", record.name},
+                   {"sandbox", record.sandbox},
+                   {"parent", record.parent},
+                   {"image", record.image},
+                   {"defaults", to_json(record.defaults)},
+                   {"stack", to_json(record.stack)},
+                   {"base_layers", record.base_layers},
+                   {"kind", kind_word(record.kind)},
+                   {"making", record.making},
+                   {"durable", record.durable},
+                   {"checkpoint", record.checkpoint},
+                   {"hidden", record.hidden},
+                   {"bytes", record.bytes},
+                   {"boot", record.boot},
+                   {"labels", object_of(record.labels)}};
+  if (record.memory) out["memory"] = to_json(*record.memory);
+  return out;
 }
 
 Result<SnapshotRecord> read_snapshot(const store::FileKey& key, store::WallTime created,
@@ -171,6 +197,7 @@ Result<SnapshotRecord> read_snapshot(const store::FileKey& key, store::WallTime 
   if (defaults == nullptr || stack == nullptr) return broken(key, "stack");
   out.defaults = TRY(read_defaults(*defaults));
   out.stack = TRY(read_stack(*stack));
+  if (const json::object* memory = inner(body, "memory")) out.memory = TRY(read_memory(*memory));
   if (out.base_layers > out.stack.layers.size()) members.fail("base_layers");
   if (!members.wrong().empty()) return broken(key, members.wrong());
   return out;
@@ -217,6 +244,7 @@ SnapshotView snapshot_view(const SnapshotRecord& record) {
   out.layers = record.stack.layers.size() - record.base_layers;
   out.created = record.created;
   out.labels = record.labels;
+  if (record.memory) out.memory = MemoryView{record.memory->bytes, record.memory->runtime};
   return out;
 }
 

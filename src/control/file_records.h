@@ -22,6 +22,21 @@ struct ImageRecord {
   }
 };
 
+// Processes that lie in the launcher's store, and all that a sandbox needs to go on with them. The
+// record that it stands in is authenticated, and so its digest vouches for what lies there.
+struct KeptMemory {
+  std::string name;
+  std::string digest;
+  std::string runtime;
+  std::uint64_t bytes = 0;
+  // What the sandbox had written is not in the record's stack: it is in there, or still its own.
+  bool files = false;
+  std::string spec;  // of the sandbox: records.h
+  std::string limits;
+
+  friend bool operator==(const KeptMemory&, const KeptMemory&) = default;
+};
+
 struct SnapshotRecord {
   std::string id;
   std::string tenant;
@@ -42,6 +57,7 @@ struct SnapshotRecord {
   store::WallTime created = 0;
   std::string boot;  // of the host, while it is not durable
   std::map<std::string, std::string> labels;
+  std::optional<KeptMemory> memory{};
 
   [[nodiscard]] store::FileKey key() const { return {store::FileKind::Snapshot, tenant, id}; }
 };

@@ -122,6 +122,13 @@ struct GarbageView {
 struct SnapshotWish {
   std::string name;  // unique among the tenant's when not empty
   std::map<std::string, std::string> labels;
+  bool memory = false;  // its processes, too, as they stand; Unsupported where the tier keeps none
+};
+
+// Of a snapshot that has processes.
+struct MemoryView {
+  std::uint64_t bytes = 0;
+  std::string runtime;  // what must be there to run it
 };
 
 struct SnapshotView {
@@ -140,13 +147,14 @@ struct SnapshotView {
   std::size_t layers = 0;  // above the image
   store::WallTime created = 0;
   std::map<std::string, std::string> labels;
+  std::optional<MemoryView> memory{};
 };
 
 struct ForkWish {
   std::string name;
   std::map<std::string, std::string> labels;
   std::optional<std::string> hostname;
-  std::optional<bool> memory;  // true: Unsupported in this tier
+  std::optional<bool> memory;  // its processes, too; Unsupported where the tier keeps none
 };
 
 struct UndoWish {

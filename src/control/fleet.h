@@ -78,6 +78,7 @@ struct CreateWish {
   std::optional<std::string> profile;
   std::optional<std::string> image;     // "host", or one that was pulled or imported
   std::optional<std::string> snapshot;  // instead of an image: on the files of this one
+  std::optional<bool> memory;           // and with the processes that it has
   std::optional<engine::Storage> storage;
   std::optional<bool> persistent;  // its files outlive a stop, and the server
   std::optional<Checkpoints> checkpoint;
@@ -102,7 +103,8 @@ struct CreateWish {
   std::map<std::string, std::string> labels;
 };
 
-enum class State : std::uint8_t { Creating, Running, Paused, Stopped, Ended };
+// A hibernated one is shown so: within, it is a stopped one whose processes are kept.
+enum class State : std::uint8_t { Creating, Running, Paused, Hibernated, Stopped, Ended };
 [[nodiscard]] std::string_view to_string(State state) noexcept;
 
 // A sandbox as it is shown.
@@ -491,6 +493,8 @@ class Fleet {
   // --- the sandbox as a whole.
   virtual awaitable<Result<SandboxView>> pause(const Caller& caller, std::string id) = 0;
   virtual awaitable<Result<SandboxView>> resume(const Caller& caller, std::string id) = 0;
+  // Its processes to the disk, and nothing of it left in memory. Whatever uses it wakes it.
+  virtual awaitable<Result<SandboxView>> hibernate(const Caller& caller, std::string id) = 0;
   virtual awaitable<Result<SandboxView>> set_limits(const Caller& caller, std::string id,
                                                     LimitWish wish) = 0;
   // Replaces all rules; connections that the new ones do not allow are closed.

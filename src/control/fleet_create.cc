@@ -69,6 +69,11 @@ awaitable<Result<SandboxView>> FleetImpl::create(const Caller& caller, CreateWis
 awaitable<Result<SandboxView>> FleetImpl::create_now(Caller caller, CreateWish wish) {
   Audited audit(*this, row(caller, "sandbox.create", "", wish.name));
   if (wish.profile) audit.detail["profile"] = *wish.profile;
+  if (wish.memory.value_or(false)) {
+    auto ready = co_await store_works(audit);
+    if (!ready) co_return std::unexpected(ready.error());
+    co_return co_await create_with_memory(caller, std::move(wish), audit);
+  }
   const auto refuse = [this](const Error& error) -> Result<SandboxView> {
     ++counters_.failed;
     return std::unexpected(error);
@@ -257,6 +262,10 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   plan.spec.request.persistent = plan.persistent;
   auto planned = engine::plan(plan.spec, host_);
   if (!planned) co_return std::unexpected(planned.error());
+  if (const std::string& memory = planned->request.memory.name; !memory.empty()) {
+    const auto measured = co_await launcher_->measure(memory);
+    if (!measured) co_return std::unexpected(measured.error().within("memory"));
+  }
   auto reply = co_await launch_patiently(*launcher_, planned->request);
   if (!reply) co_return std::unexpected(reply.error().within("create"));
   auto sandbox = std::make_shared<Sandbox>();
@@ -279,6 +288,11 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   engine::ChannelOptions channel;
   channel.passes_descriptors = !engine::is_carried(planned->request);
   if (planned->request.tier == policy::SandboxTier::Microvm) channel.hello = kBootWait;
+  if (!planned->request.memory.name.empty()) {
+    channel.hello = kBootWait;
+    channel.adopt = true;  // of its processes, those that nobody waits for are ended
+    sandbox->commands = std::move(plan.commands);
+  }
   auto guest = co_await engine::GuestChannel::open(executor_, std::move(reply->stream),
                                                    reply->nonce, channel);
   Result<void> made;

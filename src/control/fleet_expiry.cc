@@ -5,6 +5,8 @@
 // One ordered set and one timer. A use of a sandbox does not move its entry: the entry is looked at
 // when it is due, and put back if there was a use since.
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 
 #include "control/fleet_impl.h"
 
@@ -47,8 +49,11 @@ void FleetImpl::unschedule(Sandbox& sandbox) {
 
 void FleetImpl::schedule(Sandbox& sandbox) {
   unschedule(sandbox);
-  if (sandbox.state == State::Ended || sandbox.state == State::Stopped) return;
-  std::optional<TimePoint> due = end_of_idleness(sandbox, Clock::now());
+  const bool asleep = hibernates(sandbox) && sandbox.kept.expires != 0;
+  if (sandbox.state == State::Ended || (sandbox.state == State::Stopped && !asleep)) return;
+  std::optional<TimePoint> due =
+      asleep ? Clock::now() + microseconds(sandbox.kept.expires - store::wall_now())
+             : end_of_idleness(sandbox, Clock::now());
   if (sandbox.state == State::Paused) {
     if (const auto life = end_of_life(sandbox)) due = due ? std::min(*due, *life) : *life;
   }
@@ -71,6 +76,11 @@ void FleetImpl::arm_expiry() {
   expiry_.async_wait(std::move(over));
 }
 
+// What is on the disk goes, too.
+awaitable<void> FleetImpl::end_asleep(Caller server, SandboxPtr sandbox) {
+  (void)co_await destroy_now(std::move(server), std::move(sandbox));
+}
+
 void FleetImpl::check_expiry() {
   const TimePoint now = Clock::now();
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
@@ -84,6 +94,17 @@ void FleetImpl::check_expiry() {
     const auto idle = end_of_idleness(*sandbox, now);
     const auto look = next_look(*sandbox, now);
     unschedule(*sandbox);
+    if (hibernates(*sandbox)) {
+      Caller server;
+      server.tenant = sandbox->tenant;
+      server.actor = "server";
+      if (sandbox->kept.expires <= store::wall_now()) {
+        boost::asio::co_spawn(executor_, end_asleep(server, sandbox), boost::asio::detached);
+      } else {
+        schedule(*sandbox);
+      }
+      continue;
+    }
     if (life && *life <= now) {
       end(sandbox, "expired", "server");
     } else if (idle && *idle <= now) {

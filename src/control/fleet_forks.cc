@@ -94,26 +94,23 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
-  if (wish.memory.value_or(false))
-    co_return co_await settle(
-        audit, refuse(Error{Errc::Unsupported,
-                            fmt::format("memory: the tier '{}' forks files and not processes; "
-                                        "leave it out",
-                                        engine::tier_name(parent->kept.tier)),
-                            0, "memory"}));
+  const bool memory = wish.memory.value_or(false);
   if (const auto good = check_name_and_labels(wish.name, wish.labels); !good)
     co_return co_await settle(audit, refuse(good.error()));
   const auto strong = above_minimum(parent->tenant, plan_again(*parent), "promote this one first");
   if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   auto place = reserve(caller, wish.name);
   if (!place) co_return co_await settle(audit, refuse(place.error()));
-  auto point = co_await fork_point(parent.ptr());
+  auto point =
+      memory ? co_await fork_point_with_memory(parent.ptr()) : co_await fork_point(parent.ptr());
   if (!point) co_return co_await settle(audit, refuse(explain(*parent, point.error())));
   const auto hold = files_.works.hold(point->stack.layers);
+  const std::string snapshot = point->id;
   auto plan = co_await fork_plan(parent.ptr(), *std::move(point), std::move(wish));
   if (!plan) co_return co_await settle(audit, refuse(explain(*parent, plan.error())));
   const auto volumes = hold_volumes(parent->tenant, *plan);
   auto launched = co_await launch(caller, *std::move(plan), *std::move(place));
+  if (memory) co_await spend_memory(snapshot);
   if (!launched) {
     tidy_soon();
     co_return co_await settle(audit, refuse(launched.error()));
@@ -139,6 +136,17 @@ awaitable<Result<SnapshotRecord>> FleetImpl::fork_point(SandboxPtr parent) {
   co_return **shared;
 }
 
+// Of this moment and for this fork alone.
+awaitable<Result<SnapshotRecord>> FleetImpl::fork_point_with_memory(SandboxPtr parent) {
+  auto turn = co_await parent->files->take();
+  if (!turn) co_return std::unexpected(turn.error());
+  SealWish want;
+  want.hidden = true;
+  want.memory = SealMemory::GoesOn;
+  want.row = SealRow::Behind;
+  co_return co_await seal(parent, std::move(want), nullptr);
+}
+
 awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotRecord point,
                                                     ForkWish wish) {
   SandboxPlan plan = plan_again(*parent);
@@ -152,6 +160,10 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
   plan.base.head = point.id;
   engine::LaunchRequest& request = plan.spec.request;
   request.stack = std::move(point.stack);
+  if (point.memory) {
+    request.memory = {point.memory->name, point.memory->digest, point.memory->runtime, false};
+    plan.commands = parent->commands;
+  }
   if (wish.hostname) {
     if (const auto good = check_hostname(*wish.hostname); !good)
       co_return std::unexpected(good.error());

@@ -138,6 +138,7 @@ awaitable<Result<void>> FleetImpl::clear_store() {
   std::set<std::string> there;
   for (const Entry& entry : *stored) {
     if (entry.kind == Entry::Kind::Layer) there.insert(entry.name);
+    if (entry.kind == Entry::Kind::Memory) files_.memories.insert(entry.name);
   }
   if (settles()) {
     if (const auto told = co_await ask_stacks(); !told) co_return std::unexpected(told.error());
@@ -170,7 +171,7 @@ awaitable<Result<void>> FleetImpl::clear_store() {
 
 bool FleetImpl::unsettled(const SnapshotRecord& record) const {
   return record.making && !files_.sealing->contains(record.id) &&
-         !files_.works.held(record.stack.layers.front());
+         (record.stack.layers.empty() || !files_.works.held(record.stack.layers.front()));
 }
 
 bool FleetImpl::settles() const {
@@ -201,6 +202,11 @@ void FleetImpl::settle_making(const std::set<std::string>& there, store::Store::
     if (unsettled(record)) making.push_back(record);
   }
   for (SnapshotRecord& record : making) {
+    if (record.memory) {  // nobody can say whether all of it was there
+      files_.snapshots.remove(record.id);
+      batch.forgotten_files.push_back(record.key());
+      continue;
+    }
     const std::string layer = record.stack.layers.front();
     const auto at = living_.find(record.sandbox);
     engine::LayerStack below = record.stack;
@@ -279,10 +285,12 @@ awaitable<void> FleetImpl::tidy() {
   if (alive.expired() || stopping_) co_return;
   while (std::exchange(files_.tidy_again, false)) {
     std::set<std::string> heads;
-    for (const auto& [id, sandbox] : living_) heads.insert(sandbox->kept.head);
+    for (const auto& [id, sandbox] : living_)
+      heads.insert({sandbox->kept.head, sandbox->kept.hibernated});
     std::vector<std::string> over;
     for (const std::string& id : files_.snapshots.forgotten(heads)) {
-      if (!files_.works.held(files_.snapshots.find(id)->stack.layers.front())) over.push_back(id);
+      const auto& layers = files_.snapshots.find(id)->stack.layers;
+      if (layers.empty() || !files_.works.held(layers.front())) over.push_back(id);
     }
     for (const auto& [id, record] : files_.snapshots.all()) {
       if (record.checkpoint && !record.making && !living_.contains(record.sandbox))
@@ -295,6 +303,8 @@ awaitable<void> FleetImpl::tidy() {
       post(std::move(batch));
     }
     (void)co_await drop_layers(false);
+    if (alive.expired() || stopping_) co_return;
+    co_await drop_memories();
     if (alive.expired() || stopping_) co_return;
   }
   files_.tidying = false;

@@ -1,36 +1,5 @@
 // control/fleet_impl.h — the inside of fleet.h. Only the fleet_*.cc files include it.
-//
-//   fleet_open.cc      connecting, adopting what is there, the launcher's messages, the last words
-//   fleet_create.cc    from a wish to a running sandbox, or back to nothing
-//   fleet_life.cc      get, list, destroy, pause, resume, limits, usage
-//   fleet_ports.cc     into the ports of a sandbox
-//   fleet_network.cc   the way out: its gate, its rows, a change of rules, http_request
-//   fleet_secrets.cc   secrets that rules name, and the authority of a sandbox whose TLS we end
-//   fleet_models.cc    language models: budgets and their end
-//   fleet_proxy.cc     how programs are shown the proxy, and the token by which it knows them
-//   fleet_commands.cc  exec and processes
-//   fleet_aloud.cc     exec whose output goes on as it comes
-//   fleet_files.cc     files, archives, watches
-//   fleet_work_tree.cc a tree to work on: archives in, patches out, searches, whose turn it is
-//   fleet_tools.cc     the tools, on top of the two above
-//   fleet_audit.cc     the row of each call, and how an end is recorded
-//   fleet_expiry.cc    who was idle for too long
-//   fleet_rest.cc      who rests meanwhile, and is woken by a use
-//
-// and for file state, whose records and works are in file_keeping.h:
-//
-//   fleet_images.cc      pull, and create from an image
-//   fleet_image_box.cc   unpacking; who an image's user is; an image becomes a record
-//   fleet_transfer.cc    import, export, build
-//   fleet_snapshots.cc   snapshots: taking, keeping, finding, removing
-//   fleet_forks.cc       forks
-//   fleet_undo.cc        checkpoints and the way back; long stacks become short
-//   fleet_states.cc      diff, patch, merge
-//   fleet_volumes.cc     volumes
-//   fleet_persistence.cc sandboxes that stop and start again
-//   fleet_promote.cc     the same files in a stronger tier
-//   fleet_ledger.cc      what a tenant keeps, and how much that may be
-//   fleet_garbage.cc     what is there at the start, and what nobody needs any more
+// Its parts are listed in fleet_parts.h.
 //
 // A sandbox stands in living_ from the moment its record is durable until something ends it. Each
 // call holds a Use of it: while there is one, the sandbox is not idle, and the object stays, though
@@ -154,6 +123,7 @@ class FleetImpl final : public RunningFleet {
                                             std::map<std::string, std::string> labels) override;
   awaitable<Result<SandboxView>> pause(const Caller&, std::string id) override;
   awaitable<Result<SandboxView>> resume(const Caller&, std::string id) override;
+  awaitable<Result<SandboxView>> hibernate(const Caller&, std::string id) override;
   awaitable<Result<SandboxView>> set_limits(const Caller&, std::string id, LimitWish) override;
   awaitable<Result<SandboxView>> set_network(const Caller&, std::string id, NetworkWish) override;
   awaitable<Result<UsageView>> usage(const Caller&, std::string id) override;
@@ -412,6 +382,7 @@ class FleetImpl final : public RunningFleet {
                                                 Audited*);
   awaitable<Result<engine::Sealed>> seal_or_copy(SandboxPtr, std::string layer, bool copy);
   awaitable<Result<engine::Sealed>> copy_files(SandboxPtr, std::string layer);
+  awaitable<Result<engine::Sealed>> copy_upper(SandboxPtr, std::string layer, Turns::Turn turn);
   awaitable<Result<SnapshotView>> snapshot_now(Caller, SandboxPtr, SnapshotWish);
   awaitable<Result<void>> remove_snapshot_now(Caller, std::string id);
   [[nodiscard]] Result<SnapshotRecord> usable_snapshot(const Caller&, std::string_view what) const;
@@ -423,6 +394,7 @@ class FleetImpl final : public RunningFleet {
   // fleet_forks.cc
   awaitable<Result<SandboxView>> fork_now(Caller, SandboxPtr parent, ForkWish);
   awaitable<Result<SnapshotRecord>> fork_point(SandboxPtr parent);
+  awaitable<Result<SnapshotRecord>> fork_point_with_memory(SandboxPtr parent);
   awaitable<Result<SandboxPlan>> fork_plan(SandboxPtr parent, SnapshotRecord point, ForkWish);
   [[nodiscard]] SandboxPlan plan_again(const Sandbox&) const;
 
@@ -478,6 +450,25 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> start_now(Caller, SandboxPtr);
   awaitable<Result<void>> adopt_stopped(store::SandboxRecord old, bool there, store::Store::Batch&);
 
+  // fleet_memory.cc
+  [[nodiscard]] Result<void> begin_memory(const Sandbox&, const SealWish&,
+                                          SnapshotRecord& made) const;
+  awaitable<Result<engine::Sealed>> seal_standing(SandboxPtr, SnapshotRecord& made,
+                                                  std::string layer, SealMemory memory);
+  awaitable<Result<engine::Sealed>> seal_files(SandboxPtr, SnapshotRecord& made, std::string layer,
+                                               SealMemory memory);
+  awaitable<Result<void>> measure(SnapshotRecord& made);
+  awaitable<Result<void>> goes_on(SandboxPtr);
+  awaitable<Result<SandboxPlan>> memory_plan(const Caller&, const CreateWish&);
+  awaitable<Result<SandboxView>> create_with_memory(const Caller&, CreateWish, Audited&);
+  awaitable<void> spend_memory(std::string snapshot);
+  awaitable<void> drop_memories();
+  awaitable<Result<SandboxView>> hibernate_now(Caller, SandboxPtr);
+  awaitable<Result<void>> put_away(SandboxPtr, std::string snapshot, Audited&);
+  awaitable<Result<void>> end_hibernation(SandboxPtr);  // of who hibernates
+  awaitable<Result<void>> end_hibernation_now(SandboxPtr);
+  awaitable<Result<void>> bring_back(SandboxPtr);
+  [[nodiscard]] Result<SandboxPlan> wake_plan(const Sandbox&) const;
   // fleet_promote.cc
   awaitable<Result<SandboxView>> promote_now(Caller, SandboxPtr, PromoteWish);
   awaitable<Result<SandboxPtr>> move_up(const Caller&, SandboxPtr, SandboxPlan, bool end_processes);
@@ -530,6 +521,7 @@ class FleetImpl final : public RunningFleet {
   void unschedule(Sandbox&);
   void arm_expiry();
   void check_expiry();
+  awaitable<void> end_asleep(Caller server, SandboxPtr);
 
   boost::asio::any_io_executor executor_;
   FleetOptions options_;

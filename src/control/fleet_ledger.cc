@@ -17,7 +17,7 @@ std::uint64_t FleetImpl::tenant_bytes(const std::string& tenant) const {
     const auto at = living_.find(record.sandbox);
     if (!record.durable && at != living_.end())
       bytes = std::max(bytes, at->second->limits.disk_bytes);
-    sum += bytes;
+    sum += bytes + (record.memory ? record.memory->bytes : 0);
   }
   for (const ImageView& image : files_.images.list(tenant)) sum += image.bytes;
   for (const VolumeRecord& volume : files_.volumes.list(tenant)) sum += volume.bytes_max;

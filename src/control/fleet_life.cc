@@ -20,6 +20,8 @@ std::string_view to_string(State state) noexcept {
       return "running";
     case State::Paused:
       return "paused";
+    case State::Hibernated:
+      return "hibernated";
     case State::Stopped:
       return "stopped";
     case State::Ended:
@@ -39,6 +41,8 @@ Result<SandboxPtr> FleetImpl::find(const Caller& caller, std::string_view id) co
 }
 
 Result<void> FleetImpl::awake(const Sandbox& sandbox) {
+  if (hibernates(sandbox))
+    return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is hibernated; resume it first");
   if (sandbox.state == State::Stopped)
     return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is stopped; start it first");
   if (sandbox.state != State::Paused && sandbox.guest) return {};
@@ -57,7 +61,7 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.id = sandbox.id;
   out.name = sandbox.kept.name;
   out.tenant = sandbox.tenant;
-  out.state = sandbox.state;
+  out.state = hibernates(sandbox) ? State::Hibernated : sandbox.state;
   out.profile = sandbox.kept.profile;
   out.image = sandbox.kept.image;
   out.tools = sandbox.kept.tools;
@@ -194,6 +198,19 @@ awaitable<Result<SandboxView>> FleetImpl::pause(const Caller& caller, std::strin
 awaitable<Result<SandboxView>> FleetImpl::resume(const Caller& caller, std::string id) {
   auto sandbox = find(caller, id);
   if (!sandbox) co_return std::unexpected(sandbox.error());
+  if (hibernates(**sandbox)) {
+    Audited audit(*this, row(caller, "sandbox.resume", id, ""));
+    auto works = co_await store_works(audit);
+    if (!works) co_return std::unexpected(works.error());
+    const auto up = co_await end_hibernation(*sandbox);
+    Result<SandboxView> result;
+    if (up) {
+      result = view(**sandbox);
+    } else {
+      result = std::unexpected(up.error());
+    }
+    co_return co_await settle(audit, std::move(result));
+  }
   co_return co_await shielded(executor_, freeze_or_thaw(caller, *sandbox, false));
 }
 
@@ -278,7 +295,7 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   sandbox->limits = changed->limits;
-  if (sandbox->kept.persistent) sandbox->kept.limits = changed->limits;
+  if (sandbox->kept.persistent || hibernates(*sandbox)) sandbox->kept.limits = changed->limits;
   sandbox->kept.idle_seconds = changed->idle_seconds;
   sandbox->kept.rest_seconds = changed->rest_seconds;
   schedule(*sandbox);

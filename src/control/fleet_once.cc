@@ -47,6 +47,12 @@ awaitable<Result<std::shared_ptr<FleetImpl::Once>>> FleetImpl::make_once(Caller 
                                "that stays instead");
     co_return co_await settle(audit, refuse(bad.error()));
   }
+  if (wish.memory.value_or(false)) {
+    const auto bad = bad_field("memory",
+                               "memory: a sandbox for one command begins with it; create one from "
+                               "the snapshot instead");
+    co_return co_await settle(audit, refuse(bad.error()));
+  }
   wish.persistent = false;  // whatever its profile says
   auto made = co_await make(caller, wish, audit);
   if (!made) co_return co_await settle(audit, refuse(made.error()));

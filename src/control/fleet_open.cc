@@ -189,6 +189,10 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
     sandbox->state = State::Paused;
     co_return sandbox;
   }
+  if (living.standing) {  // a server died while it kept its memory
+    const auto on = co_await launcher_->go_on(sandbox->id);
+    if (!on) co_return std::unexpected(on.error());
+  }
   sandbox->kept.paused = false;
   auto joined = co_await rejoin(sandbox);
   if (!joined) co_return std::unexpected(joined.error());

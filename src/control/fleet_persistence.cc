@@ -111,6 +111,8 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   if (!works) co_return refuse(works.error());
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
+  const auto alone = co_await sandbox->waking->take();  // nobody wakes it meanwhile
+  if (!alone) co_return co_await settle(audit, refuse(alone.error()));
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   if (sandbox->state != State::Stopped)
@@ -124,7 +126,13 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   }
   SandboxPlan plan = plan_again(*sandbox);
   plan.spec.request.id = sandbox->id;
-  plan.spec.request.resume = true;
+  plan.spec.request.resume = sandbox->kept.storage == engine::Storage::Disk;
+  // Without its processes, then: from the files of that moment.
+  const std::string asleep = sandbox->kept.hibernated;
+  const SnapshotRecord* files = asleep.empty() ? nullptr : files_.snapshots.find(asleep);
+  if (files != nullptr) plan.base.stack = plan.spec.request.stack = files->stack;
+  if (!asleep.empty() && !plan.spec.request.resume && files == nullptr)
+    co_return co_await settle(audit, refuse(Error{Errc::Gone, "its files are lost", 0}));
   const auto strong = above_minimum(sandbox->tenant, plan, "promote the sandbox first");
   if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   const auto mounted = mount_volumes(sandbox->tenant, plan);
@@ -151,6 +159,7 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
     co_return refuse(written.error());
   }
   events_.add("sandbox.started", fresh->tenant, fresh->id);
+  co_await spend_memory(asleep);
   co_return view(*fresh);
 }
 
@@ -174,7 +183,9 @@ awaitable<Result<void>> FleetImpl::adopt_stopped(store::SandboxRecord old, bool 
   sandbox->place = std::make_unique<Reservation>(alive_, old.tenant, old.token, sandbox->kept.name);
   open_budget(*sandbox);
   living_[sandbox->id] = sandbox;
-  if (there) co_await stop_away(old.id);
+  const bool on_disk = sandbox->kept.storage == engine::Storage::Disk;
+  if (there) co_await (on_disk ? stop_away(old.id) : clear_away(old.id));
+  schedule(*sandbox);
   if (old.state == store::RecordState::Stopped) co_return Result<void>();
   sandbox->end_reason = "lost with its launcher";
   batch.sandboxes.push_back(stored(*sandbox));

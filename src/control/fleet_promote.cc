@@ -112,6 +112,8 @@ awaitable<Result<SandboxView>> FleetImpl::promote_now(Caller caller, SandboxPtr 
   if (!works) co_return refuse(works.error());
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
+  if (hibernates(*sandbox))  // its processes can go on in this tier alone
+    co_return co_await settle(audit, refuse(awake(*sandbox).error()));
   auto plan = plan_higher(*sandbox, wish.tier);
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
   SandboxPtr now = sandbox;
@@ -161,7 +163,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::move_up(const Caller& caller, SandboxPt
   }
   request.resume = stays;
   const auto hold = files_.works.hold(request.stack.layers);
-  const std::uint64_t lived = sandbox->kept.lived_us + since(sandbox->started);
+  const std::uint64_t lived = since(sandbox->started);  // in whatever tiers
   const std::uint64_t cpu = sandbox->kept.cpu_used_us + status->usage.cpu_time_us;
   request.limits.life_us = left_of(request.limits.life_us, lived);
   request.limits.cpu_time_us = left_of(request.limits.cpu_time_us, cpu);

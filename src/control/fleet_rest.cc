@@ -86,6 +86,7 @@ awaitable<void> FleetImpl::settle_down(SandboxPtr sandbox, std::uint64_t held) {
 }
 
 awaitable<Result<void>> FleetImpl::wake(SandboxPtr sandbox) {
+  if (hibernates(*sandbox)) co_return co_await end_hibernation(sandbox);
   while (sandbox->rest != Rest::None && sandbox->state == State::Running) {
     // A caller who hangs up in the middle leaves it awake, or at rest; never in between.
     auto woken = co_await shielded(executor_, wake_now(sandbox));

@@ -94,6 +94,10 @@ using SandboxPtr = std::shared_ptr<Sandbox>;
   return sandbox.state == State::Running && sandbox.rest == Rest::Resting;
 }
 
+[[nodiscard]] inline bool hibernates(const Sandbox& sandbox) {
+  return sandbox.state == State::Stopped && !sandbox.kept.hibernated.empty();
+}
+
 class Use {
  public:
   explicit Use(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) { ++sandbox_->uses; }

@@ -102,11 +102,16 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
   made.labels = std::move(wish.named.labels);
   made.checkpoint = wish.checkpoint;
   made.hidden = wish.hidden;
+  if (wish.memory != SealMemory::None) {
+    if (const auto named = begin_memory(*sandbox, wish, made); !named)
+      co_return std::unexpected(named.error());
+  }
   const UnderWay under_way(files_.sealing, made.id);
   files_.snapshots.put(made);  // its layers are in use from here on
   Result<engine::Sealed> sealed;
   if (const auto intended = co_await intend(*sandbox, made); intended) {
-    sealed = co_await seal_or_copy(sandbox, layer->str(), wish.copy);
+    sealed = made.memory ? co_await seal_standing(sandbox, made, layer->str(), wish.memory)
+                         : co_await seal_or_copy(sandbox, layer->str(), wish.copy);
   } else {
     sealed = failure(Errc::StoreFull, intended.error().message);  // nothing was sealed
   }
@@ -114,7 +119,7 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
     give_up(*sandbox, made, sealed.error());
     co_return std::unexpected(sealed.error());
   }
-  files_.layers.insert(layer->str());
+  if (!made.memory || !made.memory->files) files_.layers.insert(layer->str());
   made.making = false;
   made.kind = sealed->kind;
   made.bytes = sealed->bytes;
@@ -200,6 +205,18 @@ awaitable<Result<engine::Sealed>> FleetImpl::copy_files(SandboxPtr sandbox, std:
       co_return std::unexpected(froze.error());
     }
   }
+  auto copied = co_await copy_upper(sandbox, std::move(layer), *std::move(turn));
+  if (!frozen) {
+    const auto thawed = co_await launcher_->thaw(sandbox->id);
+    if (!thawed && copied) copied = std::unexpected(thawed.error());
+  }
+  sandbox->changing = false;
+  co_return copied;
+}
+
+// Of one that stands still.
+awaitable<Result<engine::Sealed>> FleetImpl::copy_upper(SandboxPtr sandbox, std::string layer,
+                                                        Turns::Turn turn) {
   const std::string root = wire::kLayerRoot;
   LayerJob job;
   job.kind = wire::JobKind::Flatten;
@@ -216,12 +233,7 @@ awaitable<Result<engine::Sealed>> FleetImpl::copy_files(SandboxPtr sandbox, std:
   target.at = root + "/out";
   target.bytes_max = 2 * kCopyBytesMax;  // what the files weigh, and their folders
   job.mounts = {std::move(upper), std::move(target)};
-  auto copied = co_await files_.works.run(std::move(job), *std::move(turn));
-  if (!frozen) {
-    const auto thawed = co_await launcher_->thaw(sandbox->id);
-    if (!thawed && copied) copied = std::unexpected(thawed.error());
-  }
-  sandbox->changing = false;
+  auto copied = co_await files_.works.run(std::move(job), std::move(turn));
   if (!copied && (copied.error().code == Errc::TooLarge || copied.error().code == Errc::Exhausted))
     co_return failure(Errc::Busy,
                       fmt::format("its files are too many to be copied while its processes stand "
@@ -258,6 +270,7 @@ awaitable<Result<SnapshotView>> FleetImpl::snapshot_now(Caller caller, SandboxPt
         audit, refuse(Error{Errc::AlreadyExists,
                             "name: a snapshot '" + wish.name + "' is there already", 0, "name"}));
   SealWish want;
+  if (wish.memory) want.memory = SealMemory::GoesOn;
   want.named = std::move(wish);
   const auto made = co_await seal(sandbox.ptr(), std::move(want), &audit);
   if (!made && audit.settled()) co_return refuse(made.error());
@@ -286,6 +299,11 @@ Result<SnapshotRecord> FleetImpl::usable_snapshot(const Caller& caller,
     return failure(Errc::Gone, fmt::format("snapshot '{}': a layer of it is missing; it cannot be "
                                            "used any more",
                                            cut_text(what, 64)));
+  if (found->memory && found->memory->files)
+    return failure(Errc::Unsupported,
+                   fmt::format("snapshot '{}': its files are of one piece with its processes; say "
+                               "memory: true",
+                               cut_text(what, 64)));
   return *found;
 }
 
@@ -371,7 +389,9 @@ awaitable<void> FleetImpl::sync_all() {
       SnapshotRecord* record = files_.snapshots.find(id);
       if (record == nullptr) continue;
       record->durable = true;
-      if (const auto at = weights.find(record->stack.layers.front()); at != weights.end())
+      const auto& layers = record->stack.layers;
+      if (const auto at = layers.empty() ? weights.end() : weights.find(layers.front());
+          at != weights.end() && !(record->memory && record->memory->files))
         record->bytes = at->second;
       batch.files.push_back(sealed_row(*record));
     }

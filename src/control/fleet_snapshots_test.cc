@@ -178,9 +178,6 @@ TEST_F(FleetFiles, AForkIsANewSandboxOnTheSameFiles) {
   const auto kept = parse_kept(made->id);
   EXPECT_EQ(kept.budget.max_tokens, 600);
   EXPECT_EQ(parse_kept(id).budget.used_tokens, 900);
-  ForkWish memory;
-  memory.memory = true;
-  EXPECT_EQ(run(fleet_->fork(me_, id, memory)).error().code, Errc::Unsupported);
 }
 
 TEST_F(FleetFiles, AHundredForksAtOnceShareASeal) {

@@ -114,6 +114,8 @@ void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.base_layers != 0) out["base_layers"] = spec.base_layers;
   if (spec.defaults != ImageDefaults{}) out["defaults"] = to_json(spec.defaults);
   if (spec.limits) out["limits"] = limits_json(*spec.limits);
+  if (!spec.hibernated.empty()) out["hibernated"] = spec.hibernated;
+  if (spec.expires != 0) out["expires"] = spec.expires;
   json::array volumes;
   for (const VolumeUse& use : spec.volumes) volumes.push_back(to_json(use));
   if (!volumes.empty()) out["volumes"] = std::move(volumes);
@@ -138,6 +140,8 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
   spec.parent = members.maybe_text("parent");
   spec.head = members.maybe_text("head");
   spec.payer = members.maybe_text("payer");
+  spec.hibernated = members.maybe_text("hibernated");
+  spec.expires = members.whole("expires").value_or(0);
   spec.base_layers = members.count("base_layers");
   if (const auto* stack = inner(object, "stack")) spec.stack = TRY(read_stack(*stack));
   if (const auto* defaults = inner(object, "defaults"))
@@ -156,6 +160,17 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
 }
 
 }  // namespace
+
+std::string limits_text(const engine::Limits& limits) {
+  return json::serialize(limits_json(limits));
+}
+
+Result<engine::Limits> parse_limits(std::string_view text) {
+  boost::system::error_code wrong;
+  const json::value value = json::parse(text, wrong);
+  if (wrong || !value.is_object()) return failure(Errc::Internal, "limits");
+  return read_limits(Members(value.get_object()));
+}
 
 std::string to_json(const KeptSpec& spec) {
   json::object labels;

@@ -78,6 +78,8 @@ struct KeptSpec {
   std::uint64_t lived_us = 0;
   std::uint64_t cpu_used_us = 0;
   bool paused = false;  // by a call; a copy of its files stops it, too
+  std::string hibernated{};                // stopped: the snapshot that has its processes
+  store::WallTime expires = 0;             // hibernated: when its time to live ends; 0: never
 
   // Somebody inside may ask for something outside, or hear that he may not.
   [[nodiscard]] bool has_gate() const noexcept { return !network.empty() || models || proxy.place; }
@@ -86,6 +88,8 @@ struct KeptSpec {
 };
 
 [[nodiscard]] std::string to_json(const KeptSpec& spec);
+[[nodiscard]] std::string limits_text(const engine::Limits& limits);
+[[nodiscard]] Result<engine::Limits> parse_limits(std::string_view text);
 [[nodiscard]] Result<KeptSpec> parse_kept_spec(std::string_view text);
 
 }  // namespace caisson::control

@@ -134,6 +134,19 @@ Result<void> apply_most(LimitWish& limits, const LimitWish& most) {
   return {};
 }
 
+Result<void> check_most(const engine::Limits& limits, const LimitWish& most) {
+  LimitWish wish;
+  wish.cpu = limits.cpu_millis / 1000.0;
+  wish.memory_bytes = limits.memory_bytes;
+  wish.processes = limits.processes;
+  wish.disk_bytes = limits.disk_bytes;
+  wish.timeout_seconds = static_cast<double>(limits.life_us) / 1e6;
+  LimitWish bound = wish;
+  TRY(apply_most(bound, most));
+  if (bound == wish) return {};
+  return failure(Errc::Denied, "it has no limit where this server has a most");
+}
+
 engine::Limits limits_of(const LimitWish& wish) {
   engine::Limits limits;
   limits.memory_bytes = wish.memory_bytes.value_or(0);

@@ -53,6 +53,7 @@ struct SandboxPlan {
   std::vector<VolumeUse> volumes;
   bool make_workdir = false;  // the image names it, and may not have it
   std::string payer;          // of a fork: on whose budget it draws
+  std::map<std::uint32_t, std::string> commands;  // with spec.request.memory: of its processes
 };
 
 // The image that a wish comes to: its own, its profile's, or the server's.

@@ -7,6 +7,10 @@
 // sandbox's groups and into the pid namespace of the carrier (NativeTier::start_part), so whatever
 // ends the one ends the other, and nothing has to be taken away afterwards.
 //
+// A sandbox whose memory is kept (a snapshot with memory, a fork with processes, hibernation) goes
+// through save() and saved(); what is kept makes a sandbox of the same tier go on, by start() with
+// CarriedPart::memory. One that begins so is held, and hears a configuration first.
+//
 // A launch asks three things, in this order: facts(), before anything is made; files(), before the
 // carrier; start(), once the carrier lives. What a tier cannot do it refuses with Unsupported, and
 // docs/guides/tiers.md says so.
@@ -20,6 +24,7 @@
 #include "engine/launch_request.h"
 #include "engine/native/rootfs.h"
 #include "engine/native/sandbox.h"
+#include "sys/process.h"
 
 namespace caisson::engine {
 
@@ -33,7 +38,7 @@ struct TierFacts {
 };
 
 struct CarriedFiles {
-  const LaunchRequest& request;
+  const LaunchRequest& request;  // with `memory`: those files are asked for again
   native::Slot& slot;
   std::span<const UniqueFd> folders;
   const native::RootfsSources& sources;
@@ -45,7 +50,32 @@ struct CarriedPart {
   const native::Sandbox& sandbox;  // its process 1 is the carrier
   UniqueFd stream;                 // init's end
   native::Rootfs files;            // what files() made; its private tmpfs is the sandbox's already
+  int memory = -1;  // the folder that save() filled: what stood there goes on. -1: a fresh start
 };
+
+// Keeping the memory of a sandbox. Its init is held: nothing lies in either direction of its
+// stream, and whoever makes it go on sends Release, or a configuration.
+struct MemorySave {
+  native::NativeTier& native;
+  const LaunchRequest& request;
+  native::Sandbox& sandbox;
+  std::string name;  // of the folder in the store: NativeTier::memory_mount()
+  int folder = -1;   // the same, as root sees it, empty: O_RDONLY | O_DIRECTORY
+  // Whether the sandbox goes on afterwards, or its processes end here.
+  enum class After : std::uint8_t { GoOn, End } after = After::GoOn;
+};
+
+struct MemoryKept {
+  // The other kernel has ended, as some do when they are saved: to go on, start() is called again,
+  // with what was saved. Otherwise go_on() is.
+  bool ended = false;
+  bool files = false;  // what the sandbox has written is in there: it needs no layer of it
+};
+
+// For a copy, before anybody runs in it: the name of the request, a machine id and random numbers
+// of its own. Said to its carrier.
+[[nodiscard]] Result<void> tell_identity(const native::Sandbox& sandbox,
+                                         const LaunchRequest& request);
 
 class CarriedTier {
  public:
@@ -64,6 +94,20 @@ class CarriedTier {
   [[nodiscard]] virtual Result<UniqueFd> start(CarriedPart part) = 0;
   // Empty when the part has said nothing.
   [[nodiscard]] virtual std::string failure(int trace) = 0;
+  // A carried sandbox of this tier is gone.
+  virtual void ended(const std::string& /*id*/) {}
+
+  // --- memory. All three are Unsupported where a tier keeps none.
+  // Everything that must be the same where memory that is saved now runs again.
+  [[nodiscard]] virtual Result<std::string> memory_runtime(const LaunchRequest& request);
+  // Begins, and does not wait: when the child that comes back has ended with 0, all of it is in the
+  // folder. The guest stands still from here on.
+  [[nodiscard]] virtual Result<sys::Child> save(const MemorySave& wish);
+  // That child has ended; `whole`: with 0. An error says why it is not kept, and whether the
+  // sandbox can go on all the same: alive() of its process 1, and go_on() then.
+  [[nodiscard]] virtual Result<MemoryKept> saved(const MemorySave& wish, bool whole);
+  // The guest stands still no longer. init is still held.
+  [[nodiscard]] virtual Result<void> go_on(const MemorySave& wish);
 };
 
 }  // namespace caisson::engine

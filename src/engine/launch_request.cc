@@ -173,6 +173,15 @@ Result<void> check_aliases(const LaunchRequest& request) {
   return {};
 }
 
+Result<void> check_memory(const LaunchRequest& request) {
+  TRY(check_store_name(request.memory.name, "memory"));
+  if (!request.folders.empty() || request.program != Program::Init) {
+    return failure(Errc::InvalidArgument,
+                   "memory: goes with a sandbox of init's, without folders of the host");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const LaunchRequest& request) {
@@ -189,6 +198,7 @@ Result<void> check(const LaunchRequest& request) {
   if (!request.hostname.empty()) TRY(check_hostname(request.hostname));
   TRY(check_limits(request.limits));
   TRY(check_trust(request.trust));
+  if (!request.memory.name.empty()) TRY(check_memory(request));
   if (request.folders.size() > kFoldersMax)
     return failure(Errc::Exhausted, "folders: more than 24");
   if (request.writable.size() > kWritablePathsMax)

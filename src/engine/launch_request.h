@@ -92,6 +92,18 @@ struct StoreMount {
   friend bool operator==(const StoreMount&, const StoreMount&) = default;
 };
 
+// Processes that go on where they stood: the sandbox begins with their memory.
+struct MemoryImage {
+  std::string name;     // in the launcher's store; empty: none, it begins with nobody
+  std::string digest;   // what it must be
+  std::string runtime;  // what must be there to run it
+  // The sandbox that it was taken of, which has ended meanwhile. Any other one is a copy, and gets
+  // another identity: name, machine id, random numbers.
+  bool same = false;
+
+  friend bool operator==(const MemoryImage&, const MemoryImage&) = default;
+};
+
 enum class Program : std::uint8_t {
   Init,   // caisson-init, which serves
   Layer,  // caisson-layer, which does one job: see guest/protocol/layer_job.h
@@ -146,6 +158,7 @@ struct LaunchRequest {
   // A certificate, in PEM, that this sandbox trusts beside the host's own; empty: none. It ends up
   // in kTrustFile, with whatever the host has there.
   std::string trust;
+  MemoryImage memory;  // its files, as they were at that moment, are what the request says
   bool scope_sockets =
       true;  // Landlock's abstract-socket scope; off for sandboxes that will be checkpointed
 

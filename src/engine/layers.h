@@ -34,8 +34,19 @@ struct Sealed {
   std::uint64_t bytes = 0;  // that the new layer holds by itself, as far as it is known
 };
 
+// The memory of a sandbox's processes as it lies in the store, under a name: see
+// engine/carried_tier.h for who writes it.
+struct SavedMemory {
+  std::uint64_t bytes = 0;
+  std::string digest;   // of all its files
+  std::string runtime;  // what can make it run again: told again before it does
+  bool files = false;   // what the sandbox has written is in it, too
+
+  friend bool operator==(const SavedMemory&, const SavedMemory&) = default;
+};
+
 struct StoreEntry {
-  enum class Kind : std::uint8_t { Layer, Upper, Volume };
+  enum class Kind : std::uint8_t { Layer, Upper, Volume, Memory };
   Kind kind = Kind::Layer;
   std::string name;         // of an Upper: the sandbox's id
   std::uint64_t bytes = 0;  // 0 where nobody counts

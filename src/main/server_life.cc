@@ -34,8 +34,9 @@ namespace {
 namespace asio = boost::asio;
 using policy::LogLevel;
 
-constexpr seconds kLastAnswers{10};     // for calls that are answered when their sandbox ends
-constexpr seconds kLastTurns{5};        // for calls to notice that their connection was cut
+constexpr seconds kLastAnswers{10};  // for calls that are answered when their sandbox ends
+constexpr seconds kLastHurried{1};   // the same, when nobody wants to wait: they are on their way
+constexpr seconds kLastTurns{5};     // for calls to notice that their connection was cut
 constexpr milliseconds kDrainLook{20};  // between looks at what still runs
 
 // Tells a service manager, where there is one, what we are doing.
@@ -343,8 +344,9 @@ class ServerLife {
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
     co_await fleet_->stop("the server was stopped");
+    const TimePoint hurried = Clock::now() + kLastHurried;
     TimePoint latest = Clock::now() + kLastAnswers;
-    while (!all_answered() && !hurried_ && Clock::now() < latest) {
+    while (!all_answered() && Clock::now() < (hurried_ ? hurried : latest)) {
       timer.expires_after(kDrainLook);
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,17 @@
 namespace caisson::sys {
 namespace {
 
+// Between file systems of two kinds the kernel copies no range.
+Result<void> send_piece(int from, int to, off_t begin, off_t end) {
+  if (::lseek(to, begin, SEEK_SET) != begin) return sys_failure("copy a file", errno);
+  while (begin < end) {
+    const ssize_t put = ::sendfile(to, from, &begin, static_cast<std::size_t>(end - begin));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return sys_failure("copy a file", put == 0 ? EIO : errno);
+  }
+  return {};
+}
+
 Result<void> copy_piece(int from, int to, off_t begin, off_t end) {
   off_t source = begin;
   off_t target = begin;
@@ -18,6 +30,7 @@ Result<void> copy_piece(int from, int to, off_t begin, off_t end) {
     const ssize_t put =
         ::copy_file_range(from, &source, to, &target, static_cast<std::size_t>(end - source), 0);
     if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno == EXDEV) return send_piece(from, to, source, end);
     if (put <= 0) return sys_failure("copy a file", put == 0 ? EIO : errno);
   }
   return {};

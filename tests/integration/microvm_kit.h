@@ -97,8 +97,9 @@ class MachineKit {
     for (const char* folder : {"bin", "etc", "tmp", "proc", "sys", "dev", "usr"})
       fs::create_directories(root + "/" + folder);
     fs::copy_file("/bin/busybox", root + "/bin/busybox");
-    for (const char* name : {"sh", "cat", "echo", "id", "ls", "mount", "sleep", "dd", "hostname",
-                             "head", "od", "kill", "true", "wc", "touch", "sync", "rm", "mkdir"})
+    for (const char* name :
+         {"sh", "cat",  "echo", "id", "ls",    "mount", "sleep", "dd",    "hostname", "head",
+          "od", "kill", "true", "wc", "touch", "sync",  "rm",    "mkdir", "grep",     "tail"})
       fs::create_symlink("busybox", root + "/bin/" + name);
     const std::string image = path_ + "/image.erofs";
     const std::array<sys::HandedFd, 3> quiet{
@@ -136,7 +137,6 @@ class BareMachine {
   struct Options {
     engine::LaunchRequest request{};
     microvm::Start start = microvm::Start::Cold;
-    const microvm::MachineMemory* memory = nullptr;
     int memory_of = -1;
     int upper = -1;
     int state = -1;
@@ -149,6 +149,7 @@ class BareMachine {
     auto plan =
         must_have(microvm::plan_machine(request.limits, microvm::Accelerator::Emulated, kit.khz()));
     plan.start = options.start;
+    given_upper_ = options.upper;
     if (options.upper < 0) {
       upper_ = must_have(microvm::make_disk(kit.store().disks(), request.limits.disk_bytes,
                                             request.limits.disk_files, kit.null()));
@@ -164,7 +165,6 @@ class BareMachine {
     parts.plan = plan;
     parts.kernel = kernel.get();
     parts.initramfs = initramfs;
-    parts.memory = options.memory;
     parts.memory_of = options.memory_of;
     parts.null = kit.null();
     parts.image = kit.image();
@@ -177,7 +177,7 @@ class BareMachine {
 
   [[nodiscard]] microvm::Machine& machine() { return *machine_; }
   [[nodiscard]] int stream() const { return stream_.get(); }
-  [[nodiscard]] int upper() const { return upper_.get(); }
+  [[nodiscard]] int upper() const { return upper_ ? upper_.get() : given_upper_; }
 
   // init's configuration, and its answer; what went wrong, or nothing.
   std::string configure(TimePoint deadline) {
@@ -215,6 +215,9 @@ class BareMachine {
     body.resize(header.size);
     if (!read_exactly(stream_.get(), body.data(), body.size(), deadline)) return "half an answer";
     if (header.kind == static_cast<std::uint16_t>(kind)) return {};
+    // What a copy says to the server of the original, as a carrier knows.
+    if (header.kind == static_cast<std::uint16_t>(wire::Kind::Dropped))
+      return expect(kind, deadline);
     return "another frame, " + std::to_string(header.kind) + ": " +
            std::string(body.data(), body.size());
   }
@@ -223,12 +226,14 @@ class BareMachine {
     const std::array<char, sizeof(wire::ResetBody)> token{};
     if (!say(wire::Kind::Reset, token)) return nullptr;
     if (!expect(wire::Kind::Resumed, deadline).empty()) return nullptr;
-    auto made = engine::GuestSession::connect(std::move(stream_), nonce_);
+    // The machine has one stream for life: ours stays behind the session's.
+    auto made = engine::GuestSession::connect(must_have(sys::duplicate(stream_.get())), nonce_);
     return made ? std::move(*made) : nullptr;
   }
 
  private:
   UniqueFd upper_;
+  int given_upper_ = -1;
   UniqueFd stream_;
   engine::Nonce nonce_{};
   std::optional<microvm::Machine> machine_;

@@ -66,12 +66,10 @@ class MicrovmTemplate : public testing::Test {
   std::unique_ptr<BareMachine> copy(double& took) {
     const microvm::Template* from = shelf_.find("kind");
     const auto began = Clock::now();
-    const auto memory = must_have(microvm::make_memory(256ULL << 20U));
     const auto upper =
         must_have(microvm::copy_disk(MachineKit::get().store().disks(), from->upper.get()));
     const auto devices = must_have(sys::reopen(from->devices.get()));
     auto box = std::make_unique<BareMachine>(BareMachine::Options{.start = microvm::Start::Clone,
-                                                                  .memory = &memory,
                                                                   .memory_of = from->memory.get(),
                                                                   .upper = upper.get(),
                                                                   .state = devices.get()});

@@ -64,16 +64,33 @@ TEST_F(P48Monitor, SeesTheSystemsProgramsAndNothingElse) {
   std::set<std::string> names;
   for (const auto& one : fs::directory_iterator(proc_ + "/root"))
     names.insert(one.path().filename());
-  EXPECT_EQ(names, (std::set<std::string>{"initramfs", "kernel", "lib", "lib32", "lib64", "usr"}));
+  EXPECT_EQ(names, (std::set<std::string>{"initramfs", "kernel", "lib", "lib32", "lib64", "memory",
+                                          "usr"}));
   std::ifstream mounts(proc_ + "/mounts");
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream words(line);
     std::string what, where, type, options;
     words >> what >> where >> type >> options;
-    EXPECT_TRUE(options.starts_with("ro,")) << line;
+    // What it may write is one file, its machine's memory: see below.
+    EXPECT_EQ(options.starts_with("ro,"), where != "/memory") << line;
     EXPECT_NE(options.find("nosuid"), std::string::npos) << line;
     EXPECT_NE(options.find("nodev"), std::string::npos) << line;
   }
+}
+
+// Its machine's memory lies there, of a size that does not change, and nothing can be put beside
+// it.
+TEST_F(P48Monitor, WritesItsMemoryAndMakesNoFile) {
+  const std::string folder = proc_ + "/root/memory";
+  std::set<std::string> names;
+  for (const auto& one : fs::directory_iterator(folder)) names.insert(one.path().filename());
+  EXPECT_EQ(names, std::set<std::string>{"ram"});
+  EXPECT_EQ(fs::file_size(folder + "/ram"), 256ULL << 20U);
+  struct stat facts{};
+  ASSERT_EQ(::stat(folder.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777U, 0555U);
+  EXPECT_EQ(facts.st_uid, 0U);
+  EXPECT_EQ(fs::space(folder).capacity, 256ULL << 20U);
 }
 
 TEST_F(P48Monitor, HoldsOnlyWhatItWasHanded) {
@@ -86,7 +103,7 @@ TEST_F(P48Monitor, HoldsOnlyWhatItWasHanded) {
                        target.find("image.erofs") != std::string::npos ||
                        target.find("/vm/disks/") != std::string::npos ||
                        target.find("memfd:") != std::string::npos || target == "/kernel" ||
-                       target == "/initramfs";
+                       target == "/initramfs" || target == "/memory/ram";
     EXPECT_TRUE(plain) << target;
     if (target.find("image.erofs") == std::string::npos) continue;
     std::ifstream info(proc_ + "/fdinfo/" + one.path().filename().string());

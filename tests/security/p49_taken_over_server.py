@@ -10,9 +10,10 @@ import struct
 import live_server
 from live_server import Attack, wait_until
 
-VERSION = 8
+VERSION = 9
 (HELLO, LAUNCH, CONNECT, DESTROY, FREEZE, THAW, SET_LIMITS, STATUS, LIST, LIVING, WATCH, INSIDE, GATE, STOP_ONE, POOL, SEAL,
- RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, STOP, ENDED) = range(1, 25)
+ RESTACK, COMMIT_LAYER, DROP, STORED, SET_VOLUME, SYNC_STORE, SAVE_MEMORY, GO_ON, MEASURE, RECLAIM, STOP,
+ ENDED) = range(1, 29)
 VIEW, LAYER, UPPER, VOLUME, TARGET = range(5)  # what of the store is shown in a sandbox
 MIB = 1 << 20
 
@@ -55,8 +56,13 @@ def store_mount(kind, at="/data", name="", layers=()):
     return bytes([kind]) + string(at) + string(name) + stack(layers) + struct.pack("<BQ", 0, 0)
 
 
+def memory_of(words):
+    """Whose processes go on: name, digest, runtime, and whether it is the same sandbox."""
+    return [*map(string, words), bytes([0])]
+
+
 def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), bounds=None, uid=1000, gid=1000, profile=0,
-           trust="", layers=(), mounts=()):
+           trust="", layers=(), mounts=(), memory=("", "", "")):
     return b"".join([
         string(box), string(hostname), bytes([0, 0, 0]),
         struct.pack("<I", len(folders)), *(string(at) + bytes([mode]) for at, mode in folders),
@@ -64,7 +70,7 @@ def launch(box="", hostname="caisson", folders=(), writable=(), aliases=(), boun
         struct.pack("<I", len(aliases)), *(string(at) + string(of) for at, of in aliases),
         bounds or limits(), struct.pack("<IIIBBBIH", uid, gid, profile, 1, 0, 0, 0, 0),
         stack(layers), bytes([0, 0, 0, 0, 0]), struct.pack("<I", len(mounts)), *mounts,
-        string(trust), string("")])
+        string(trust), string(""), *memory_of(memory)])
 
 
 class Launcher:
@@ -278,7 +284,11 @@ class TakenOverServer(Attack):
             self.refused(LAUNCH, launch(layers=[name]))
             for kind in (VIEW, LAYER, UPPER, VOLUME):
                 self.refused(LAUNCH, launch(mounts=[store_mount(kind, name=name, layers=[name])]))
-            for what in range(3):
+            if name:  # none is a launch without
+                self.refused(LAUNCH, launch(memory=(name, "", "")))
+            self.refused(SAVE_MEMORY, string("a" * 26) + string(name) + b"\0")
+            self.refused(MEASURE, string(name))
+            for what in range(4):
                 self.refused(DROP, bytes([what]) + string(name))
             self.refused(SET_VOLUME, string(name) + struct.pack("<Q", 1 << 30))
             self.refused(SEAL, string("a" * 26) + string(name))

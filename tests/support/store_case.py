@@ -83,12 +83,15 @@ class StoreCase(ApiCase):
     """The server asks for a token, and `self.server.token` is an admin's."""
 
     flags = ()
+    before_start = None  # gets the server
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
         cls.server = StoreServer(*cls.flags, config=cls.config, env=cls.env)
         cls.addClassCleanup(cls.server.close)
+        if cls.before_start:
+            cls.before_start(cls.server)
         cls.server.start()
 
     # --- commands

@@ -103,6 +103,11 @@ export class Sandbox {
     return this.keep(await this.transport.call('resumeSandbox', this.input, options));
   }
 
+  /** Keeps its processes on disk and frees its memory. Whatever uses it wakes it. */
+  async hibernate(options: CallOptions = {}): Promise<models.SandboxInfo> {
+    return this.keep(await this.transport.call('hibernateSandbox', this.input, options));
+  }
+
   /** Ends the processes of a persistent sandbox; its files stay. */
   async stop(options: CallOptions = {}): Promise<models.SandboxInfo> {
     return this.keep(await this.transport.call('stopSandbox', this.input, options));

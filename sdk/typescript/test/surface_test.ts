@@ -76,6 +76,7 @@ test('a sandbox', async () => {
   expect((await box.pause()).state).toBe('paused');
   expect((await box.resume()).state).toBe('running');
   await orRefused(box.stop(), 'Busy', 'Unsupported');
+  await orRefused(box.hibernate(), 'Unsupported');
   await orRefused(box.start(), 'Busy', 'Unsupported');
   expect(await box.usage()).toHaveProperty('cpu_seconds');
   expect((await box.recordUsage({ tokens: 12, cost_usd: 0.5 })).tokens).toBe(12);
@@ -84,6 +85,7 @@ test('a sandbox', async () => {
 });
 
 test('commands, processes and terminals', async () => {
+  expect(await client.run({ command: 'cat', stdin: 'once' })).toMatchObject({ exit_code: 0, stdout: 'once' });
   expect(await box.exec('echo hi')).toMatchObject({ exit_code: 0, stdout: 'hi\n' });
   const attached = await box.attach('cat');
   await attached.write('x');

@@ -59,6 +59,7 @@ class EmptyFleet : public control::Fleet {
   CAISSON_NOT_HERE(control::VolumeView, set_volume, const Caller&, std::string, std::uint64_t)
   CAISSON_NOT_HERE(std::vector<control::VolumeView>, volumes, const Caller&)
   CAISSON_NOT_HERE(control::SandboxView, promote, const Caller&, std::string, control::PromoteWish)
+  CAISSON_NOT_HERE(control::SandboxView, hibernate, const Caller&, std::string)
   CAISSON_NOT_HERE(void, remove_volume, const Caller&, std::string)
   CAISSON_NOT_HERE(control::SandboxView, set_limits, const Caller&, std::string, control::LimitWish)
   CAISSON_NOT_HERE(control::UsageView, usage, const Caller&, std::string)

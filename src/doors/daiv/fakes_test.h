@@ -399,6 +399,9 @@ class Fleet final : public EmptyFleet {
   awaitable<Result<control::SandboxView>> resume(const Caller& caller, std::string id) override {
     co_return co_await change(caller, id, "resume", control::State::Running);
   }
+  awaitable<Result<control::SandboxView>> hibernate(const Caller& caller, std::string id) override {
+    co_return co_await change(caller, id, "hibernate", control::State::Hibernated);
+  }
   awaitable<Result<engine::PoolFacts>> storage(const Caller&) override {
     CAISSON_BEGIN("storage");
     engine::PoolFacts facts;

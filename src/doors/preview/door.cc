@@ -22,6 +22,7 @@ Places::Who place_of(const Name& name, const Visitor& visitor) {
 Result<void> is_up(const control::SandboxView& sandbox) {
   switch (sandbox.state) {
     case control::State::Running:
+    case control::State::Hibernated:  // a visit wakes it
       return {};
     case control::State::Creating:
     case control::State::Paused:

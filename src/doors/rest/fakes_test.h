@@ -333,6 +333,10 @@ class Fleet final : public FileStateFleet {
     CAISSON_FAKE("resume");
     co_return view();
   }
+  awaitable<Result<control::SandboxView>> hibernate(const Caller&, std::string id) override {
+    CAISSON_FAKE("hibernate");
+    co_return view();
+  }
   awaitable<Result<control::SandboxView>> set_limits(const Caller&, std::string id,
                                                      control::LimitWish) override {
     CAISSON_FAKE("limits");

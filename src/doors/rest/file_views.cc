@@ -93,19 +93,23 @@ json::object to_json(const control::GarbageView& view) {
 }
 
 json::object to_json(const control::SnapshotView& view) {
-  return json::object{{"id", view.id},
-                      {"name", valid_utf8(view.name)},
-                      {"sandbox", view.sandbox},
-                      {"parent", view.parent},
-                      {"image", valid_utf8(view.image)},
-                      {"kind", engine::to_string(view.kind)},
-                      {"consistency", view.consistency},
-                      {"durable", view.durable},
-                      {"checkpoint", view.checkpoint},
-                      {"bytes", view.bytes},
-                      {"layers", view.layers},
-                      {"created_at", store::to_rfc3339(view.created)},
-                      {"labels", labels_json(view.labels)}};
+  json::object out{{"id", view.id},
+                   {"name", valid_utf8(view.name)},
+                   {"sandbox", view.sandbox},
+                   {"parent", view.parent},
+                   {"image", valid_utf8(view.image)},
+                   {"kind", engine::to_string(view.kind)},
+                   {"consistency", view.consistency},
+                   {"durable", view.durable},
+                   {"checkpoint", view.checkpoint},
+                   {"bytes", view.bytes},
+                   {"layers", view.layers},
+                   {"created_at", store::to_rfc3339(view.created)},
+                   {"labels", labels_json(view.labels)}};
+  out["memory"] = nullptr;
+  if (view.memory)
+    out["memory"] = {{"bytes", view.memory->bytes}, {"runtime", valid_utf8(view.memory->runtime)}};
+  return out;
 }
 
 json::object to_json(const control::UndoView& view) {

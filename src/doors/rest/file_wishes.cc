@@ -80,6 +80,7 @@ void read_image(Fields& fields, control::CreateWish& wish) {
   }
   if (image) wish.image = std::move(image);
   wish.snapshot = fields.text("snapshot", kSnapshotRule);
+  wish.memory = fields.boolean("memory");
   if (wish.snapshot && wish.image) {
     fields.complain("snapshot", "and an image are both there: give one of them");
   }
@@ -150,6 +151,7 @@ Result<control::SnapshotWish> snapshot_wish(const json::object& body) {
   control::SnapshotWish wish;
   wish.name = fields.text("name", kNameRule).value_or("");
   wish.labels = read_labels(fields);
+  wish.memory = fields.boolean("memory").value_or(false);
   TRY(fields.finish());
   return wish;
 }

@@ -17,6 +17,7 @@ awaitable<Result<void>> list_usage(Call& call);
 awaitable<Result<void>> record_usage(Call& call);
 awaitable<Result<void>> pause_sandbox(Call& call);
 awaitable<Result<void>> resume_sandbox(Call& call);
+awaitable<Result<void>> hibernate_sandbox(Call& call);
 awaitable<Result<void>> stop_sandbox(Call& call);
 awaitable<Result<void>> start_sandbox(Call& call);
 // snapshots.cc

@@ -45,11 +45,11 @@ struct Replies::State {
 };
 
 bool takes_key(std::string_view operation) noexcept {
-  constexpr std::array<std::string_view, 19> kOperations = {
-      "createSandbox", "forkSandbox", "createSnapshot", "undo",          "merge",
-      "run",           "exec",        "executeTool",    "startProcess",  "signalProcess",
-      "recordUsage",   "buildImage",  "pauseSandbox",   "resumeSandbox", "stopSandbox",
-      "startSandbox",  "makeFolder",  "moveFile",       "promoteSandbox"};
+  constexpr std::array<std::string_view, 20> kOperations = {
+      "createSandbox", "forkSandbox", "createSnapshot", "undo",           "merge",
+      "run",           "exec",        "executeTool",    "startProcess",   "signalProcess",
+      "recordUsage",   "buildImage",  "pauseSandbox",   "resumeSandbox",  "stopSandbox",
+      "startSandbox",  "makeFolder",  "moveFile",       "promoteSandbox", "hibernateSandbox"};
   return std::ranges::find(kOperations, operation) != kOperations.end();
 }
 

@@ -48,6 +48,7 @@ constexpr Route kRoutes[] = {
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/usage/record", "recordUsage", "", record_usage},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/pause", "pauseSandbox", "", pause_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/resume", "resumeSandbox", "", resume_sandbox},
+    {Post,    Need::Use, "/api/v1/sandboxes/{id}/hibernate", "hibernateSandbox", "", hibernate_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/stop", "stopSandbox", "", stop_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/start", "startSandbox", "", start_sandbox},
     {Post,    Need::Use, "/api/v1/sandboxes/{id}/snapshots", "createSnapshot", "", create_snapshot},

@@ -99,6 +99,12 @@ awaitable<Result<void>> resume_sandbox(Call& call) {
   co_return co_await show(call, 200, std::move(view));
 }
 
+awaitable<Result<void>> hibernate_sandbox(Call& call) {
+  if (auto good = co_await want_nothing(call); !good) co_return good;
+  auto view = co_await call.fleet().hibernate(call.caller, call.id());
+  co_return co_await show(call, 200, std::move(view));
+}
+
 awaitable<Result<void>> stop_sandbox(Call& call) {
   if (auto good = co_await want_nothing(call); !good) co_return good;
   auto view = co_await call.fleet().stop_sandbox(call.caller, call.id());

@@ -26,6 +26,8 @@ std::string_view state_name(control::State state) {
       return "running";
     case control::State::Paused:
       return "paused";
+    case control::State::Hibernated:
+      return "hibernated";
     case control::State::Stopped:
       return "stopped";
     case control::State::Ended:

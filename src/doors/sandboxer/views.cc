@@ -41,6 +41,7 @@ std::string status_of(const Services& services, const Row& row) {
     case control::State::Creating:
       return "created";
     case control::State::Paused:
+    case control::State::Hibernated:
       return "paused";
     case control::State::Stopped:
       return "stopped";

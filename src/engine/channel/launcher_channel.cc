@@ -516,6 +516,24 @@ class SocketChannel final : public LauncherChannel {
     return plain(Request::SyncStore, wire::begin(Request::SyncStore).take());
   }
 
+  awaitable<Result<SavedMemory>> save_memory(std::string id, std::string memory,
+                                             bool then_ends) override {
+    auto writer = wire::begin(Request::SaveMemory);
+    writer.put_string(id).put_string(memory).put(static_cast<std::uint8_t>(then_ends ? 1 : 0));
+    const Outcome outcome = co_await ask(line_, Request::SaveMemory, writer.take(), {});
+    co_return decode(outcome, 0, wire::read_saved);
+  }
+
+  awaitable<Result<void>> go_on(std::string id) override {
+    return plain(Request::GoOn, about(Request::GoOn, id));
+  }
+
+  awaitable<Result<SavedMemory>> measure(std::string memory) override {
+    const Outcome outcome =
+        co_await ask(line_, Request::Measure, about(Request::Measure, memory), {});
+    co_return decode(outcome, 0, wire::read_saved);
+  }
+
   awaitable<Result<void>> stop_launcher() override {
     line_->end_with_next_loss();
     return plain(Request::Stop, wire::begin(Request::Stop).take());

@@ -82,6 +82,14 @@ class LauncherChannel {
   // Everything that was sealed before this call outlives a power cut after it.
   virtual awaitable<Result<void>> sync_store() = 0;
 
+  // --- memory (engine/carried_tier.h). Saves that of a sandbox under this name. It stands still
+  // from then on, until go_on(), destroy() or stop(); an error means that it goes on. Its `digest`
+  // is learned by measure(), which also every launch with a memory needs before it.
+  virtual awaitable<Result<SavedMemory>> save_memory(std::string id, std::string memory,
+                                                     bool then_ends) = 0;
+  virtual awaitable<Result<void>> go_on(std::string id) = 0;
+  virtual awaitable<Result<SavedMemory>> measure(std::string memory) = 0;
+
   // Ends the launcher, keeper and worker, with every sandbox: the last word of an orderly stop.
   virtual awaitable<Result<void>> stop_launcher() = 0;
   [[nodiscard]] virtual bool connected() const noexcept = 0;

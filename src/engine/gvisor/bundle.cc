@@ -107,6 +107,16 @@ std::vector<bool> mounts_of_their_own(const LaunchRequest& request,
   return own;
 }
 
+bool is_scratch(const LaunchRequest& request, const std::string& place) {
+  const std::string path = "/" + place;
+  return std::ranges::find(kScratch, path) != kScratch.end() &&
+         std::ranges::find(request.folders, path, &Folder::at) == request.folders.end() &&
+         std::ranges::find(request.store_mounts, path, &StoreMount::at) ==
+             request.store_mounts.end() &&
+         std::ranges::find(request.writable, path) == request.writable.end() &&
+         std::ranges::find(request.aliases, path, &Alias::at) == request.aliases.end();
+}
+
 std::string bundle(const LaunchRequest& request, const std::vector<std::string>& own) {
   json::array mounts;
   for (const std::string_view at : kScratch) mounts.push_back(scratch(request, at));

@@ -27,6 +27,10 @@ inline constexpr std::string_view kMountFolder = "/b/m";  // and a number
 [[nodiscard]] std::vector<bool> mounts_of_their_own(const LaunchRequest& request,
                                                     const std::vector<std::string>& places);
 
+// A scratch folder that is nothing else: this kernel has one of its own there, in its own memory,
+// which is saved with it.
+[[nodiscard]] bool is_scratch(const LaunchRequest& request, const std::string& place);
+
 // `own`: the places that are mounts of their own, in the order of their numbers.
 [[nodiscard]] std::string bundle(const LaunchRequest& request, const std::vector<std::string>& own);
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "engine/gvisor/box.h"
 #include "engine/gvisor/bundle.h"
 #include "engine/native/tier.h"
 #include "guest/init_blob.h"
@@ -21,69 +22,20 @@
 namespace caisson::engine::gvisor {
 namespace {
 
-// By number, because the names are a kernel header's. What runsc needs to build the walls of its
-// two processes, in the user namespace of this one sandbox.
-enum : unsigned {
-  kChown = 0,
-  kDacOverride = 1,
-  kDacReadSearch = 2,
-  kFowner = 3,
-  kFsetid = 4,
-  kKill = 5,
-  kSetgid = 6,
-  kSetuid = 7,
-  kSetpcap = 8,
-  kSysChroot = 18,
-  kSysPtrace = 19,
-  kSysAdmin = 21,
-};
-constexpr std::uint64_t bit(unsigned capability) { return 1ULL << capability; }
-constexpr std::uint64_t kRunscCapabilities = bit(kChown) | bit(kDacOverride) | bit(kDacReadSearch) |
-                                             bit(kFowner) | bit(kFsetid) | bit(kKill) |
-                                             bit(kSetgid) | bit(kSetuid) | bit(kSetpcap) |
-                                             bit(kSysChroot) | bit(kSysPtrace) | bit(kSysAdmin);
-
-constexpr const char* kName = "box";
-constexpr const char* kLog = "state/log";
-constexpr const char* kWords = "words";
 constexpr std::size_t kReasonBytesMax = 1024;
-constexpr const char* kFolderBytes = "8388608";
-constexpr const char* kFolderFiles = "512";
 
-Result<void> write_file(int dir, const std::string& name, std::span<const std::byte> content,
-                        unsigned mode) {
-  const UniqueFd file =
-      TRY(sys::open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
-  const ssize_t put = ::write(file.get(), content.data(), content.size());
-  if (put < 0 || static_cast<std::size_t>(put) != content.size())
-    return sys_failure("write " + name, put < 0 ? errno : ENOSPC);
-  return {};
-}
-
-// All that runsc and its processes see, but for the guest's tree.
-Result<UniqueFd> make_folder(const native::Slot& slot, const std::string& config,
+// With a bundle in it.
+Result<UniqueFd> make_bundle(const native::Slot& slot, const std::string& config,
                              std::size_t mounts) {
-  const std::uint32_t owner = slot.ids.host_uid(0);
-  UniqueFd root = TRY(sys::new_mount("tmpfs",
-                                     {{"size", kFolderBytes},
-                                      {"nr_inodes", kFolderFiles},
-                                      {"mode", "0755"},
-                                      {"uid", std::to_string(owner)},
-                                      {"gid", std::to_string(owner)}},
-                                     sys::kMountNoSuid | sys::kMountNoDev));
+  std::vector<std::string> folders{"proc", "dev", "tmp", kImage, "b", "b/root", "b/dev"};
+  for (std::size_t i = 0; i < mounts; ++i)
+    folders.push_back(std::string(kMountFolder.substr(1)) + std::to_string(i));
+  UniqueFd root = TRY(make_box(slot, folders));
   const sys::ModeMask no_mask(0);
-  const sys::FsIdentity identity(owner);
-  const UniqueFd folder = TRY(sys::open_at(root.get(), ".", O_RDONLY | O_DIRECTORY));
-  for (const char* name : {"proc", "dev", "tmp", "b", "b/root", "b/dev"})
-    TRY(sys::make_dir(folder.get(), name, 0755, sys::Existing::Refuse));
-  TRY(sys::make_dir(folder.get(), "state", 0700, sys::Existing::Refuse));
-  for (std::size_t i = 0; i < mounts; ++i) {
-    TRY(sys::make_dir(folder.get(), std::string(kMountFolder.substr(1)) + std::to_string(i), 0755,
-                      sys::Existing::Refuse));
-  }
-  TRY(write_file(folder.get(), "b/config.json", std::as_bytes(std::span(config)), 0444));
-  TRY(write_file(folder.get(), "b/dev/caisson-init", {}, 0444));
-  TRY(write_file(folder.get(), std::string(kInitFile.substr(1)), guest::init_program(), 0555));
+  const sys::FsIdentity identity(slot.ids.host_uid(0));
+  TRY(write_file(root.get(), "b/config.json", std::as_bytes(std::span(config)), 0444));
+  TRY(write_file(root.get(), "b/dev/caisson-init", {}, 0444));
+  TRY(write_file(root.get(), std::string(kInitFile.substr(1)), guest::init_program(), 0555));
   return root;
 }
 
@@ -98,7 +50,7 @@ std::vector<native::Mounted> place(native::Rootfs& files, std::vector<std::strin
   std::vector<native::Mounted> out;
   out.push_back({root, std::move(files.root)});
   for (std::size_t i = 0; i < files.mounts.size(); ++i) {
-    if (places[i] == "dev/shm") continue;
+    if (is_scratch(request, places[i])) continue;
     std::string target = root + "/" + places[i];
     if (own[i]) {
       target = beside + std::to_string(own_places.size());
@@ -150,17 +102,23 @@ Result<UniqueFd> GvisorTier::start(CarriedPart part) {
   std::vector<std::string> own;
   program.mounts = place(part.files, own, part.request);
   program.mounts.push_back({"dev", TRY(part.native.device_folder())});
-  program.root = TRY(make_folder(slot, bundle(part.request, own), own.size()));
+  program.root = TRY(make_bundle(slot, bundle(part.request, own), own.size()));
   // The place for init, which is bound below a /dev that hides it.
   program.mounts.push_back({std::string(kRootFolder.substr(1)) + "/dev",
                             TRY(sys::clone_mount(program.root.get(), "b/dev", sys::kMountNoSuid))});
   UniqueFd trace = TRY(sys::open_at(program.root.get(), ".", O_RDONLY | O_DIRECTORY));
   program.program = found->program.get();
-  program.arguments = {"runsc", "--root=/state", "--log=/" + std::string(kLog),
-                       "--log-format=json"};
-  program.arguments.insert(program.arguments.end(), found->flags.begin(), found->flags.end());
-  for (const char* word : {"run", "--detach", "--bundle=/b", kName})
-    program.arguments.emplace_back(word);
+  program.arguments = arguments(*found);
+  if (part.memory >= 0) {
+    program.mounts.push_back(
+        {kImage, TRY(part.native.memory_mount(slot, part.request.memory.name))});
+    add_words(program.arguments,
+              {"restore", "--detach", "--image-path=/image", "--bundle=/b", kName});
+    // Its kernel draws on the host's random numbers. Before anybody is told of it, it has its name.
+    if (!part.request.memory.same) TRY(tell_identity(part.sandbox, part.request));
+  } else {
+    add_words(program.arguments, {"run", "--detach", "--bundle=/b", kName});
+  }
   program.environment = {"PATH=/"};
   program.capabilities = kRunscCapabilities;
   // Not the null device: a kernel that gives up says why there, and nowhere else. The folder bounds

@@ -9,6 +9,7 @@
 // lies in that tmpfs and goes with it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,12 +30,20 @@ class GvisorTier final : public CarriedTier {
   [[nodiscard]] Result<native::Rootfs> files(const CarriedFiles& wish) override;
   [[nodiscard]] Result<UniqueFd> start(CarriedPart part) override;
   [[nodiscard]] std::string failure(int trace) override;
+  void ended(const std::string& id) override { saving_.erase(id); }
+
+  // In memory.cc: by `runsc checkpoint`, which ends the sandbox's kernel, and `runsc restore`.
+  [[nodiscard]] Result<std::string> memory_runtime(const LaunchRequest& request) override;
+  [[nodiscard]] Result<sys::Child> save(const MemorySave& wish) override;
+  [[nodiscard]] Result<MemoryKept> saved(const MemorySave& wish, bool whole) override;
+  [[nodiscard]] Result<void> go_on(const MemorySave& wish) override;
 
  private:
   [[nodiscard]] Result<const Runsc*> runsc();
 
   std::string state_dir_;
   std::optional<Runsc> runsc_;
+  std::map<std::string, UniqueFd> saving_;  // by sandbox: what a save says about itself
 };
 
 }  // namespace caisson::engine::gvisor

@@ -38,7 +38,8 @@ bool can_become(const LaunchRequest& blank, const LaunchRequest& request) {
 
 bool is_common(const LaunchRequest& request) {
   return request.folders.empty() && request.writable.empty() && request.trust.empty() &&
-         request.store_mounts.empty() && request.program == Program::Init;
+         request.store_mounts.empty() && request.memory.name.empty() &&
+         request.program == Program::Init;
 }
 
 }  // namespace caisson::engine

@@ -80,6 +80,7 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
   if (live_.contains(request.id))
     return failure(Errc::AlreadyExists, "sandbox '" + request.id + "' exists");
   TRY(check(request));
+  TRY(check_memory(request));
   tier_->set_uppers([this](const std::string& id, const native::Slot& slot) -> Result<UniqueFd> {
     Live* live = TRY(find(id));
     return tier_->upper_of(live->sandbox, live->request, slot);
@@ -103,7 +104,9 @@ Result<LaunchReply> LauncherCore::launch(const LaunchRequest& request,
                                                         EndReason::Running,
                                                         false,
                                                         {},
-                                                        reply.record});
+                                                        reply.record,
+                                                        std::nullopt});
+  at->second.request.memory = {};
   CAISSON_ASSERT(fresh);
   arm(at->second);
   return reply;

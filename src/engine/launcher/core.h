@@ -85,6 +85,15 @@ class LauncherCore {
   [[nodiscard]] Result<void> drop(StoreEntry::Kind kind, const std::string& name);
   [[nodiscard]] Result<std::vector<StoreEntry>> stored();
   [[nodiscard]] Result<void> set_volume(const std::string& name, std::uint64_t bytes_max);
+  // Memory, in core_memory.cc. A save takes two steps, with a child of ours that works in between;
+  // afterwards the sandbox stands still until go_on(), or until it is destroyed. To measure is to
+  // learn the digest, which a launch with that memory has to name.
+  [[nodiscard]] Result<sys::Child> start_save(const std::string& id, const std::string& name,
+                                              MemorySave::After after);
+  [[nodiscard]] Result<SavedMemory> end_save(const std::string& id, bool whole);
+  [[nodiscard]] Result<void> go_on(const std::string& id);
+  [[nodiscard]] Result<sys::Child> start_measure(const std::string& name);
+  [[nodiscard]] Result<SavedMemory> end_measure(const std::string& name);
   // A child process that waits for the disk, as long as that takes.
   [[nodiscard]] Result<sys::Child> start_sync();
 
@@ -109,6 +118,12 @@ class LauncherCore {
     bool frozen = false;
     std::string detail;
     Record record;
+    struct Standing {
+      std::string memory;
+      MemorySave::After after = MemorySave::After::GoOn;
+      std::optional<MemoryKept> kept;  // none: it is being saved
+    };
+    std::optional<Standing> standing;  // by start_save()
   };
 
   // A sandbox that nobody has asked for yet: made in idle time, handed out when a request fits.
@@ -135,11 +150,14 @@ class LauncherCore {
   [[nodiscard]] bool uses(const LaunchRequest& request, StoreEntry::Kind kind,
                           const std::string& name) const;
   [[nodiscard]] Result<void> end_processes(Live& live);
+  [[nodiscard]] Result<void> check_memory(const LaunchRequest& request);
 
   // The tier outlives its sandboxes: it stands first.
   std::unique_ptr<native::NativeTier> tier_;
   std::vector<Blank> blanks_;
-  Demand demand_;  // which blanks to make
+  Demand demand_;                                // which blanks to make
+  std::map<std::string, UniqueFd> measuring_;    // where the child writes what it finds
+  std::map<std::string, std::string> measured_;  // digests by name; each is good for one launch
   std::map<std::string, Live, std::less<>> live_;
   std::set<std::pair<TimePoint, std::string>>
       due_;  // so that a look at the clock costs the same with a thousand alive

@@ -29,6 +29,8 @@ const char* folder_of(StoreEntry::Kind kind) {
       return Pool::kUppers;
     case StoreEntry::Kind::Volume:
       return Pool::kVolumes;
+    case StoreEntry::Kind::Memory:
+      return Pool::kMemories;
   }
   return Pool::kLayers;
 }
@@ -46,11 +48,13 @@ Result<Sealed> LauncherCore::seal(const std::string& id, const std::string& laye
   Live* live = TRY(find(id));
   reap(*live);
   if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
+  if (live->standing && !live->standing->kept)
+    return failure(Errc::Busy, "the sandbox's memory is being saved; try again");
   if (live->request.tier == policy::SandboxTier::Microvm) {
     return failure(Errc::Unsupported,
                    "a snapshot of what a microVM has on its disk is not available in this version");
   }
-  return tier_->seal(live->sandbox, live->request, layer);
+  return tier_->seal(live->sandbox, live->request, layer, live->standing.has_value());
 }
 
 // init kills, because it must know which groups were; it also reaps, and until it has, the dead
@@ -103,6 +107,7 @@ Result<std::uint64_t> LauncherCore::commit_layer(const std::string& id, const st
 bool LauncherCore::uses(const LaunchRequest& request, StoreEntry::Kind kind,
                         const std::string& name) const {
   if (kind == StoreEntry::Kind::Upper) return request.id == name;
+  if (kind == StoreEntry::Kind::Memory) return false;  // what goes on has read it
   if (kind == StoreEntry::Kind::Layer && has(request.stack, name)) return true;
   return std::ranges::any_of(request.store_mounts, [&](const StoreMount& mount) {
     if (kind == StoreEntry::Kind::Volume)
@@ -115,7 +120,9 @@ Result<void> LauncherCore::drop(StoreEntry::Kind kind, const std::string& name) 
   TRY(check_store_name(name, "name"));
   Pool* store = TRY(tier_->pool());
   for (const auto& [id, live] : live_) {
-    if (uses(live.request, kind, name))
+    const bool stands =
+        kind == StoreEntry::Kind::Memory && live.standing && live.standing->memory == name;
+    if (stands || uses(live.request, kind, name))
       return failure(Errc::Busy, "'" + name + "' is in use by sandbox '" + id + "'");
   }
   // A blank is nobody's: it goes when what it stands on is to go.

@@ -22,6 +22,7 @@ std::vector<Living> LauncherCore::living(const std::string& after, std::size_t m
     one.stack = live.request.stack;
     one.storage = live.request.storage;
     one.frozen = live.frozen;
+    one.standing = live.standing.has_value();
     one.ended = live.end != EndReason::Running;
     one.age_us =
         static_cast<std::uint64_t>(duration_cast<microseconds>(now - live.started).count());

@@ -33,6 +33,7 @@ struct Living {
   LayerStack stack;  // as it stands now: sealed layers are in it
   Storage storage = Storage::Memory;
   bool frozen = false;
+  bool standing = false;           // its memory was saved, and nobody has said go_on()
   bool ended = false;              // it is dead and waits for destroy()
   std::uint64_t age_us = 0;        // since its launch
   std::uint64_t life_left_us = 0;  // 0: it has no time to live

@@ -106,6 +106,9 @@ Result<Handed> on_named(Job& job) {
     case Request::Thaw:
       TRY(job.core.thaw(job.id));
       break;
+    case Request::GoOn:
+      TRY(job.core.go_on(job.id));
+      break;
     default:
       return failure(Errc::Protocol, "launcher: unknown request");
   }
@@ -258,16 +261,41 @@ Result<Handed> dispatch(Job& job, std::vector<UniqueFd> fds) {
 
 bool needs_errand(std::span<const std::byte> message) {
   const auto kind = static_cast<Request>(Reader(message).get<launcher_wire::Header>().kind);
-  return kind == Request::CommitLayer || kind == Request::SyncStore || kind == Request::Reclaim;
+  return kind == Request::CommitLayer || kind == Request::SyncStore || kind == Request::Reclaim ||
+         is_memory_errand(message);
 }
 
 Result<sys::Child> start_errand(LauncherCore& core, std::span<const std::byte> message) {
   Reader reader(message);
   const auto kind = static_cast<Request>(reader.get<launcher_wire::Header>().kind);
-  if (kind != Request::Reclaim) return core.start_sync();
+  if (kind == Request::CommitLayer || kind == Request::SyncStore) return core.start_sync();
   const std::string id = reader.get_string();
+  if (kind == Request::SaveMemory) {
+    const std::string memory = reader.get_string();
+    const bool ends = reader.get<std::uint8_t>() != 0;
+    TRY(reader.finish());
+    return core.start_save(id, memory, ends ? MemorySave::After::End : MemorySave::After::GoOn);
+  }
   TRY(reader.finish());
-  return core.start_reclaim(id);
+  return kind == Request::Measure ? core.start_measure(id) : core.start_reclaim(id);
+}
+
+bool is_memory_errand(std::span<const std::byte> message) {
+  const auto kind = static_cast<Request>(Reader(message).get<launcher_wire::Header>().kind);
+  return kind == Request::SaveMemory || kind == Request::Measure;
+}
+
+Answer end_memory_errand(LauncherCore& core, std::span<const std::byte> message, bool whole) {
+  Reader reader(message);
+  const auto header = reader.get<launcher_wire::Header>();
+  const std::string id = reader.get_string();  // of a sandbox, or of a memory
+  const auto saved = static_cast<Request>(header.kind) == Request::SaveMemory
+                         ? core.end_save(id, whole)
+                         : core.end_measure(id);
+  if (!saved) return refuse(header, saved.error());
+  Writer writer(header);
+  launcher_wire::write(writer, *saved);
+  return Answer{writer.take(), {}, {}};
 }
 
 Answer refuse(launcher_wire::Header header, const Error& error) {

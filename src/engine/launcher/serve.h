@@ -5,6 +5,9 @@
 // outlives the program it works for.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +33,11 @@ struct Answer {
 // A child process that does that work; its end is awaited before handle() is asked.
 [[nodiscard]] Result<sys::Child> start_errand(LauncherCore& core,
                                               std::span<const std::byte> message);
+// Of these, saving and measuring a memory end otherwise: `whole` says whether that child ended
+// with 0.
+[[nodiscard]] bool is_memory_errand(std::span<const std::byte> message);
+[[nodiscard]] Answer end_memory_errand(LauncherCore& core, std::span<const std::byte> message,
+                                       bool whole);
 
 // The reply to a request that is not carried out.
 [[nodiscard]] Answer refuse(launcher_wire::Header header, const Error& error);

@@ -249,7 +249,10 @@ void Service::send_on_errand(std::uint64_t number, sys::Message message) {
     watched =
         watch(child->pidfd(), tag(Source::Errand, errand), EPOLLIN | EPOLLONESHOT, EPOLL_CTL_ADD);
   if (!child) return send(number, refuse(header, child.error()));
-  if (!watched) return send(number, refuse(header, watched.error()));
+  if (!watched) {
+    if (is_memory_errand(message.bytes)) (void)end_memory_errand(*core_, message.bytes, false);
+    return send(number, refuse(header, watched.error()));
+  }
   errands_.emplace(errand, Errand{std::move(*child), number, std::move(message)});
 }
 
@@ -260,7 +263,10 @@ void Service::on_errand(std::uint64_t number) {
   errands_.erase(at);
   const auto header = launcher_wire::Reader(errand.message.bytes).get<launcher_wire::Header>();
   const auto ended = errand.child.wait();
-  if (!ended || ended->code != 0) {
+  const bool whole = ended && ended->signal == 0 && ended->code == 0;
+  if (is_memory_errand(errand.message.bytes))
+    return send(errand.peer, end_memory_errand(*core_, errand.message.bytes, whole));
+  if (!whole) {
     return send(
         errand.peer,
         refuse(header, failure(Errc::Internal, "the store could not be written to disk").error()));

@@ -93,7 +93,7 @@ class Service {
   // Whose end is waited for, both ways round.
   std::unordered_map<std::uint64_t, std::string> awaited_;
   std::unordered_map<std::string, std::uint64_t> number_of_;
-  // Requests that wait for the disk, each with the child process that does.
+  // Requests that wait, for the disk or a memory, each with the child process that works.
   struct Errand {
     sys::Child child;
     std::uint64_t peer = 0;

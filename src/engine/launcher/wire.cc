@@ -158,7 +158,24 @@ void write(Writer& writer, const LaunchRequest& request) {
   writer.put_string(std::string_view(request.trust).substr(0, kStringBytesMax));
   writer.put_string(
       std::string_view(request.trust).substr(std::min(request.trust.size(), kStringBytesMax)));
+  writer.put_string(request.memory.name)
+      .put_string(request.memory.digest)
+      .put_string(request.memory.runtime)
+      .put(static_cast<std::uint8_t>(request.memory.same ? 1 : 0));
 }
+
+namespace {
+
+MemoryImage read_memory(Reader& reader) {
+  MemoryImage memory;
+  memory.name = reader.get_string();
+  memory.digest = reader.get_string();
+  memory.runtime = reader.get_string();
+  memory.same = reader.get<std::uint8_t>() != 0;
+  return memory;
+}
+
+}  // namespace
 
 LaunchRequest read_launch_request(Reader& reader) {
   LaunchRequest request;
@@ -204,6 +221,7 @@ LaunchRequest read_launch_request(Reader& reader) {
     request.store_mounts.push_back(read_store_mount(reader));
   request.trust = reader.get_string();
   request.trust += reader.get_string();
+  request.memory = read_memory(reader);
   return request;
 }
 
@@ -313,6 +331,7 @@ void write(Writer& writer, const Living& living) {
   write(writer, living.stack);
   writer.put(living.storage);
   writer.put(static_cast<std::uint8_t>(living.frozen ? 1 : 0))
+      .put(static_cast<std::uint8_t>(living.standing ? 1 : 0))
       .put(static_cast<std::uint8_t>(living.ended ? 1 : 0))
       .put(living.age_us)
       .put(living.life_left_us);
@@ -327,6 +346,7 @@ Living read_living(Reader& reader) {
   living.stack = read_stack(reader);
   living.storage = get_enum(reader, Storage::Disk, Storage::Memory);
   living.frozen = reader.get<std::uint8_t>() != 0;
+  living.standing = reader.get<std::uint8_t>() != 0;
   living.ended = reader.get<std::uint8_t>() != 0;
   living.age_us = reader.get<std::uint64_t>();
   living.life_left_us = reader.get<std::uint64_t>();
@@ -382,10 +402,24 @@ PoolFacts read_pool(Reader& reader) {
   return facts;
 }
 
+void write(Writer& writer, const SavedMemory& saved) {
+  writer.put(saved.bytes).put_string(saved.digest).put_string(saved.runtime);
+  writer.put(static_cast<std::uint8_t>(saved.files ? 1 : 0));
+}
+
+SavedMemory read_saved(Reader& reader) {
+  SavedMemory saved;
+  saved.bytes = reader.get<std::uint64_t>();
+  saved.digest = reader.get_string();
+  saved.runtime = reader.get_string();
+  saved.files = reader.get<std::uint8_t>() != 0;
+  return saved;
+}
+
 void write_kind(Writer& writer, StoreEntry::Kind kind) { writer.put(kind); }
 
 StoreEntry::Kind read_kind(Reader& reader) {
-  return get_enum(reader, StoreEntry::Kind::Volume, StoreEntry::Kind::Layer);
+  return get_enum(reader, StoreEntry::Kind::Memory, StoreEntry::Kind::Layer);
 }
 
 void write(Writer& writer, const StoredPage& page) {

@@ -49,6 +49,9 @@ enum class Request : std::uint32_t {
   Stored,        // everything in the store; a page at a time
   SetVolume,     // a new one, or another limit
   SyncStore,     // wait until all of it is on disk
+  SaveMemory,    // of a sandbox, which then stands still
+  GoOn,          // it stands still no longer
+  Measure,       // the digest of a saved memory
   Reclaim,       // the memory of a sandbox that stands still, as far as the kernel can take it back
   Stop,          // end every sandbox, then the launcher and its keeper
   Ended,         // never asked: what Watch asked for
@@ -161,6 +164,8 @@ void write(Writer& writer, const LayerStack& stack);
 [[nodiscard]] LayerStack read_stack(Reader& reader);
 void write(Writer& writer, const Sealed& sealed);
 [[nodiscard]] Sealed read_sealed(Reader& reader);
+void write(Writer& writer, const SavedMemory& saved);
+[[nodiscard]] SavedMemory read_saved(Reader& reader);
 void write(Writer& writer, const PoolFacts& facts);
 [[nodiscard]] PoolFacts read_pool(Reader& reader);
 void write_kind(Writer& writer, StoreEntry::Kind kind);

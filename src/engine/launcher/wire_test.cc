@@ -33,6 +33,7 @@ LaunchRequest full_request() {
   request.gate = true;
   request.gate_ports = {443, 5432};
   request.gate_proxy = 15004;
+  request.memory = {"warm", "digest", "runtime", true};
   request.trust = std::string(kTrustBytesMax, 'x');  // longer than one string of a message
   request.scope_sockets = false;
   request.root_capabilities = true;
@@ -278,11 +279,13 @@ TEST(LauncherWire, UnknownBitsOfAProfileAreDropped) {
   LaunchRequest request = full_request();
   request.stack.layers.clear();
   request.store_mounts.clear();
+  request.memory = {};
   Bytes bytes = written(request);
   // Behind the profile: the scope, the capabilities, the gate, the number of its ports, two ports,
-  // the proxy's, the tier, what it says of the store, the certificates as two strings.
+  // the proxy's, the tier, what it says of the store, the certificates as two strings, no memory.
   constexpr std::ptrdiff_t kStore = 1 + 1 + 4 + 1 + 1 + 1 + 1 + 4;
-  constexpr std::ptrdiff_t kBehind = 1 + 1 + 1 + 4 + 2 * 2 + 2 + kStore + 2 * 4 + kTrustBytesMax;
+  constexpr std::ptrdiff_t kBehind =
+      1 + 1 + 1 + 4 + 2 * 2 + 2 + kStore + 2 * 4 + kTrustBytesMax + 3 * 4 + 1;
   std::fill(bytes.end() - kBehind - 4, bytes.end() - kBehind, std::byte{0xfe});
   Reader reader = body(bytes);
   EXPECT_EQ(read_launch_request(reader).profile, seccomp::Profile::NoSpawn);

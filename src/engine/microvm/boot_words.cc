@@ -35,7 +35,8 @@ Result<void> check_machine_request(const LaunchRequest& request) {
                             "a microVM cannot show folders of the host (caisson run: --no-folder)");
   if (!request.store_mounts.empty())
     return not_in_a_machine("volumes", "a microVM cannot mount volumes and layers of the store");
-  if (request.persistent || request.resume)
+  // What goes on from a kept memory brings its disk along.
+  if ((request.persistent || request.resume) && request.memory.name.empty())
     return not_in_a_machine("persistent", "a microVM's disk goes with it");
   if (request.program != Program::Init)
     return failure(Errc::Internal, "a microVM runs init and nothing else");

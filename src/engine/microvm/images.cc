@@ -82,6 +82,18 @@ Result<View> view_of(const LayerStack& stack, native::Slot& slot,
   return view;
 }
 
+// mkfs.erofs takes files with one number for one file. Layers that are subvolumes all count from
+// the same number, and an overlay shows it: files would lie in the place of others.
+Result<void> check_numbers(const LayerStack& stack, const native::RootfsSources& sources) {
+  const native::Pool* pool = sources.store.pool;
+  if (stack.layers.size() < 2 || pool == nullptr || !pool->limits()) return {};
+  Error error{Errc::Unsupported,
+              "image: the root of a microVM can have one layer where the store is a btrfs; make "
+              "one of them (caisson image import of its root folder), or use another tier",
+              0, "image"};
+  return std::unexpected(std::move(error));
+}
+
 }  // namespace
 
 Result<ImageShelf> ImageShelf::open(int folder) {
@@ -200,6 +212,7 @@ Result<bool> ImageShelf::finish(const std::string& name, Patience patience) {
 Result<UniqueFd> ImageShelf::image(const LayerStack& stack, native::Slot& slot,
                                    const native::RootfsSources& sources, int null,
                                    Patience patience) {
+  TRY(check_numbers(stack, sources));
   const std::string name = name_of(stack, sources.store.skeleton, sources.store.seam);
   if (auto there = find(name); there || there.error().sys_errno != ENOENT) return there;
   if (!making_.contains(name))

@@ -32,6 +32,8 @@ class ImageShelf {
   // `skeleton` and `seam` are what native::StoreSources calls so.
   [[nodiscard]] static std::string name_of(const LayerStack& stack, const std::string& skeleton,
                                            const std::string& seam);
+  // One that was made before, and is kept still.
+  [[nodiscard]] Result<UniqueFd> find(const std::string& name) const;
   // The image, read-only. Where there is none, it is made with the slot's ids.
   [[nodiscard]] Result<UniqueFd> image(const LayerStack& stack, native::Slot& slot,
                                        const native::RootfsSources& sources, int null,
@@ -42,7 +44,6 @@ class ImageShelf {
     sys::Child child;
     std::string file;
   };
-  [[nodiscard]] Result<UniqueFd> find(const std::string& name) const;
   [[nodiscard]] Result<void> begin(const std::string& name, const LayerStack& stack,
                                    native::Slot& slot, const native::RootfsSources& sources,
                                    int null);

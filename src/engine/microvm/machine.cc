@@ -24,7 +24,11 @@ Result<void> never_block(int fd) {
   return {};
 }
 
-}  // namespace
+// In a file system of its own, which goes with its last user.
+struct MachineMemory {
+  UniqueFd mount;  // detached
+  UniqueFd file;   // in it
+};
 
 // Only the monitor's jail has the place, so anybody may write there.
 Result<MachineMemory> make_memory(std::uint64_t bytes) {
@@ -41,11 +45,12 @@ Result<MachineMemory> make_memory(std::uint64_t bytes) {
   return memory;
 }
 
+}  // namespace
+
 Result<Machine> Machine::start(const Driver& driver, const MachineParts& parts) {
-  const bool memory_file = parts.plan.start != Start::Cold;
   const bool clone = parts.plan.start == Start::Clone;
-  CAISSON_ASSERT((parts.memory != nullptr) == memory_file);
   CAISSON_ASSERT((parts.state >= 0) == clone && (parts.memory_of >= 0) == clone);
+  MachineMemory memory = TRY_IN("a machine's memory", make_memory(parts.plan.memory_bytes));
   sys::SocketPair talk = TRY(sys::stream_pair());
   TRY(never_block(talk.ours.get()));
   // A monitor that complains without end fills a pipe, and no disk.
@@ -53,10 +58,9 @@ Result<Machine> Machine::start(const Driver& driver, const MachineParts& parts) 
 
   std::vector<JailFile> files{{kJailKernel, parts.kernel, {}},
                               {kJailInitramfs, -1, parts.initramfs}};
-  std::vector<JailTree> trees;
+  const std::vector<JailTree> trees{{kJailMemory, memory.mount.get()}};
   std::vector<JailCopy> copies;
-  if (memory_file) trees.push_back({kJailMemory, parts.memory->mount.get()});
-  if (clone) copies.push_back({parts.memory_of, parts.memory->file.get()});
+  if (clone) copies.push_back({parts.memory_of, memory.file.get()});
   std::vector<JailDescriptor> descriptors{{parts.null, 0},
                                           {parts.null, 1},
                                           {complaints.write.get(), 2},
@@ -80,7 +84,8 @@ Result<Machine> Machine::start(const Driver& driver, const MachineParts& parts) 
   sys::Child monitor = TRY(start_in_jail(wish));
   UniqueFd ours = TRY(sys::park(std::move(talk.ours)));
   UniqueFd words = TRY(sys::park(std::move(complaints.read)));
-  Machine machine(std::move(monitor), driver.talk(std::move(ours)), std::move(words));
+  Machine machine(std::move(monitor), driver.talk(std::move(ours)), std::move(words),
+                  std::move(memory.file));
   if (!clone) return machine;
   if (auto loaded = machine.talk_->load(kFdState, Clock::now() + kLoadWait); !loaded) {
     if (const std::string why = machine.last_words(); !why.empty())

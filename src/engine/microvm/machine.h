@@ -19,26 +19,18 @@ namespace caisson::engine::microvm {
 
 inline constexpr std::size_t kLastWordsMax = 1024;
 
-// The memory of a machine as a file, in a file system of its own that goes with its last user.
-struct MachineMemory {
-  UniqueFd mount;  // detached
-  UniqueFd file;   // in it
-};
-[[nodiscard]] Result<MachineMemory> make_memory(std::uint64_t bytes);
-
 // What a machine is made of; everything is the caller's and only looked at.
 struct MachineParts {
   VmPlan plan;
-  int kernel = -1;                        // shown in the jail
-  std::span<const std::byte> initramfs;   // with the machine's record; empty for a clone's
-  const MachineMemory* memory = nullptr;  // Template and Clone
-  int memory_of = -1;                     // Clone: the memory of the machine it is a copy of
-  int image = -1;                         // read-only
-  int upper = -1;                         // readable and writable
-  int state = -1;                         // Clone
-  int null = -1;                          // the null device
-  int channel = -1;                       // the machine's end of the stream for life
-  std::span<const int> tasks;             // as JailWish has them
+  int kernel = -1;                       // shown in the jail
+  std::span<const std::byte> initramfs;  // with the machine's record; empty for a clone's
+  int memory_of = -1;                    // Clone: the memory of the machine it is a copy of
+  int image = -1;                        // read-only
+  int upper = -1;                        // readable and writable
+  int state = -1;                        // Clone
+  int null = -1;                         // the null device
+  int channel = -1;                      // the machine's end of the stream for life
+  std::span<const int> tasks;            // as JailWish has them
   int group = -1;
   int user_namespace = -1;
   int beside = -1;  // the carrier, by pidfd
@@ -61,6 +53,9 @@ class Machine {
   [[nodiscard]] Result<void> save(int file, TimePoint deadline) {
     return talk_->save(file, deadline);
   }
+  // Its memory as a file: whole, and of one moment, while it is stopped.
+  [[nodiscard]] int memory() const noexcept { return memory_.get(); }
+  [[nodiscard]] UniqueFd take_memory() { return std::move(memory_); }
   [[nodiscard]] Result<void> kill() const;
   [[nodiscard]] Result<sys::ExitStatus> wait() { return monitor_.wait(); }
   [[nodiscard]] Result<std::optional<sys::ExitStatus>> try_reap() { return monitor_.try_wait(); }
@@ -71,10 +66,14 @@ class Machine {
   [[nodiscard]] static std::string words_in(int complaints);
 
  private:
-  Machine(sys::Child monitor, std::unique_ptr<Monitor> talk, UniqueFd complaints)
-      : complaints_(std::move(complaints)), talk_(std::move(talk)), monitor_(std::move(monitor)) {}
+  Machine(sys::Child monitor, std::unique_ptr<Monitor> talk, UniqueFd complaints, UniqueFd memory)
+      : complaints_(std::move(complaints)),
+        memory_(std::move(memory)),
+        talk_(std::move(talk)),
+        monitor_(std::move(monitor)) {}
 
   UniqueFd complaints_;
+  UniqueFd memory_;
   std::unique_ptr<Monitor> talk_;
   sys::Child monitor_;
 };

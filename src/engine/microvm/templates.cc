@@ -44,15 +44,12 @@ Result<void> TemplateShelf::begin(const std::string& kind, MachineParts parts, U
   if (making_) return failure(Errc::Busy, "templates: one is being made");
   if (parts.plan.memory_bytes > kTemplateMemoryMax)
     return failure(Errc::TooLarge, "templates: its memory is too large to be kept");
-  MachineMemory memory = TRY(make_memory(parts.plan.memory_bytes));
   sys::SocketPair stream = TRY(sys::stream_pair());
   TRY(sys::send_message(stream.ours.get(), first_words, {}));
-  parts.plan.start = Start::Template;
-  parts.memory = &memory;
   parts.channel = stream.theirs.get();
   parts.upper = upper.get();
   Machine machine = TRY(Machine::start(qemu_driver(), parts));
-  Template made{kind, std::move(memory.file), UniqueFd(), TRY(sys::park(std::move(upper)))};
+  Template made{kind, machine.take_memory(), UniqueFd(), TRY(sys::park(std::move(upper)))};
   UniqueFd ours = TRY(sys::park(std::move(stream.ours)));
   making_.emplace(
       Making{std::move(made), std::move(machine), std::move(ours), {}, Clock::now() + kBootWait});

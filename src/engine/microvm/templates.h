@@ -39,8 +39,8 @@ class TemplateShelf {
   [[nodiscard]] const Template* find(const std::string& kind);
   // Whether one of that kind is in the making, or ready, or could not be made.
   [[nodiscard]] bool knows(const std::string& kind) const noexcept;
-  // Starts a machine of `parts` (Start::Template, without memory and channel) that becomes a
-  // template. `first_words` are frames for its init: a configuration, then Hold.
+  // Starts a machine of `parts` (without a channel) that becomes a template. `first_words` are
+  // frames for its init: a configuration, then Hold.
   [[nodiscard]] Result<void> begin(const std::string& kind, MachineParts parts, UniqueFd upper,
                                    std::span<const std::byte> first_words);
   // Goes on with the one in the making, as far as that is possible at once.

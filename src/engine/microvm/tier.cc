@@ -32,16 +32,17 @@ Result<UniqueFd> no_private_files() {
 }
 
 // What of a request is in a machine from its boot on; the rest comes with a copy's identity.
-Result<std::string> kind_of(const LaunchRequest& request, const VmPlan& plan,
-                            const std::string& image, const KernelAbout& kernel) {
+Result<std::string> shape_of(const LaunchRequest& request, const VmPlan& plan,
+                             const KernelAbout& kernel) {
   LaunchRequest same = request;
   same.hostname = "machine";
   const std::vector<std::byte> record = TRY(boot_record(same, BootSeed{}));
   const std::string rest =
-      fmt::format("{} {} {} {} {} {} {} {} {} {}", image, kernel.kernel_sha256, plan.memory_bytes,
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", kernel.kernel_sha256, plan.memory_bytes,
                   plan.processors, request.limits.disk_bytes, request.limits.disk_files,
                   request.limits.open_files, request.gate, request.root_capabilities,
-                  fmt::join(request.gate_ports, ","));
+                  static_cast<int>(request.profile), fmt::join(request.gate_ports, ","),
+                  request.stack.host, fmt::join(request.stack.layers, ","));
   return sha256(record) + sha256(std::as_bytes(std::span(rest)));
 }
 
@@ -67,19 +68,6 @@ std::vector<std::byte> template_words(const LaunchRequest& request) {
   append(out, config);
   append(out, wire::FrameHeader{0, static_cast<std::uint16_t>(wire::Kind::Hold), 0, 0});
   return out;
-}
-
-Result<void> give_identity(const native::Sandbox& sandbox, const LaunchRequest& request) {
-  const std::string& name = request.hostname.empty() ? request.id : request.hostname;
-  wire::ControlIdentity identity{};
-  identity.header = {wire::kVersion, static_cast<std::uint32_t>(wire::ControlKind::Identity)};
-  TRY(sys::random_bytes(std::as_writable_bytes(std::span(identity.body.seed))));
-  identity.body.hostname_size = static_cast<std::uint32_t>(name.size());
-  std::vector<std::byte> message;
-  append(message, identity);
-  const auto bytes = std::as_bytes(std::span(name.data(), name.size()));
-  message.insert(message.end(), bytes.begin(), bytes.end());
-  return sys::send_message(sandbox.control(), message, {});
 }
 
 }  // namespace
@@ -139,35 +127,35 @@ Result<native::Rootfs> MicrovmTier::files(const CarriedFiles& wish) {
   }
   const LaunchRequest& request = wish.request;
   Disks disks;
-  disks.name =
-      ImageShelf::name_of(request.stack, wish.sources.store.skeleton, wish.sources.store.seam);
-  disks.image = TRY(images_->image(request.stack, wish.slot, wish.sources, null_.get(), patience_));
-  disks.upper = TRY(make_disk(store_->disks(), request.limits.disk_bytes, request.limits.disk_files,
-                              null_.get()));
+  if (request.memory.name.empty()) {
+    disks.name =
+        ImageShelf::name_of(request.stack, wish.sources.store.skeleton, wish.sources.store.seam);
+    disks.image =
+        TRY(images_->image(request.stack, wish.slot, wish.sources, null_.get(), patience_));
+    disks.upper = TRY(make_disk(store_->disks(), request.limits.disk_bytes,
+                                request.limits.disk_files, null_.get()));
+  }
   disks_ = std::move(disks);
   native::Rootfs files;
   files.layer = TRY(no_private_files());
   return files;
 }
 
-Result<bool> MicrovmTier::start_copy(const CarriedPart& part, const std::string& kind,
-                                     MachineParts& parts, Disks& disks) {
+Result<std::optional<Machine>> MicrovmTier::start_copy(const CarriedPart& part,
+                                                       const std::string& kind, MachineParts parts,
+                                                       Disks& disks) {
   templates_.tend();
   const Template* from = templates_.find(kind);
-  if (from == nullptr) return false;
-  const MachineMemory memory = TRY(make_memory(parts.plan.memory_bytes));
+  if (from == nullptr) return std::nullopt;
   disks.upper = TRY(copy_disk(store_->disks(), from->upper.get()));
   const UniqueFd devices = TRY(sys::reopen(from->devices.get()));
   parts.plan.start = Start::Clone;
-  parts.initramfs = {};
-  parts.memory = &memory;
   parts.memory_of = from->memory.get();
   parts.upper = disks.upper.get();
   parts.state = devices.get();
   // Before the machine goes on, so before anybody runs in it: the carrier passes it on first.
-  TRY(give_identity(part.sandbox, part.request));
-  machine_ = TRY(Machine::start(qemu_driver(), parts));
-  return true;
+  TRY(tell_identity(part.sandbox, part.request));
+  return TRY(Machine::start(qemu_driver(), parts));
 }
 
 // While nobody waits for it: whoever asks for the same kind next finds it.
@@ -209,9 +197,19 @@ Result<UniqueFd> MicrovmTier::start(CarriedPart part) {
   parts.user_namespace = part.sandbox.slot().user_namespace.get();
   parts.beside = part.sandbox.pidfd();
   parts.disk_bytes = request.limits.disk_bytes;
-  const std::string kind = TRY(kind_of(request, parts.plan, disks.name, store_->about()));
-  if (TRY(start_copy(part, kind, parts, disks)))
-    return std::exchange(machine_, std::nullopt)->take_complaints();
+  const std::string shape = TRY(shape_of(request, parts.plan, store_->about()));
+  const std::string id = part.sandbox.id().str();
+  if (part.memory >= 0) {
+    const SavedMachine saved = TRY(open_saved(part.memory));
+    disks = TRY(take_saved(shape, saved));
+    parts.image = disks.image.get();
+    parts.upper = disks.upper.get();
+    Machine machine = TRY(go_on_from(part, saved, parts));
+    return keep(id, std::move(machine), std::move(disks), shape);
+  }
+  const std::string kind = shape + " " + disks.name;
+  if (auto copy = TRY(start_copy(part, kind, parts, disks)))
+    return keep(id, std::move(*copy), std::move(disks), shape);
 
   BootSeed seed{};
   TRY(sys::random_bytes(seed));
@@ -220,7 +218,7 @@ Result<UniqueFd> MicrovmTier::start(CarriedPart part) {
   parts.initramfs = initramfs;
   Machine machine = TRY(Machine::start(qemu_driver(), parts));
   make_template(part, kind, parts, disks);
-  return machine.take_complaints();
+  return keep(id, std::move(machine), std::move(disks), shape);
 }
 
 std::string MicrovmTier::failure(int trace) {

@@ -93,12 +93,8 @@ std::vector<std::string> qemu_arguments(const VmPlan& plan) {
                                   std::to_string(plan.processors),
                                   "-m",
                                   fmt::format("{}M", plan.memory_bytes / kMib)};
-  std::string machine = machine_words();
-  if (plan.start != Start::Cold) {
-    machine += ",memory-backend=mem";
-    out.insert(out.end(), {"-object", memory_object(plan)});
-  }
-  out.insert(out.end(), {"-machine", machine, "-accel",
+  out.insert(out.end(), {"-object", memory_object(plan)});
+  out.insert(out.end(), {"-machine", machine_words() + ",memory-backend=mem", "-accel",
                          emulated ? fmt::format("tcg,thread=multi,tb-size={}", kTranslationMib)
                                   : std::string("kvm")});
   out.insert(out.end(), {"-global", "virtio-mmio.force-legacy=false"});

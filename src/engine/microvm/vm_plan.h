@@ -32,10 +32,10 @@ inline constexpr int kFdImage = 5;  // the root, read-only
 inline constexpr int kFdUpper = 6;  // the writable disk
 inline constexpr int kFdState = 7;  // Start::Clone: the devices of the machine it is a copy of
 
+// Either way its memory lies in a file of its own, so that it can be copied while it stands still.
 enum class Start : std::uint8_t {
-  Cold,      // boots a kernel
-  Template,  // the same, with its memory in a file that copies will share
-  Clone,     // goes on where a template stood
+  Cold,   // boots a kernel
+  Clone,  // goes on where another machine stood
 };
 
 struct VmPlan {

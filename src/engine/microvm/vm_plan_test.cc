@@ -71,10 +71,8 @@ TEST(VmPlan, HasNoDeviceButTheChannelAndTwoDisks) {
     EXPECT_EQ(all.find(absent), std::string::npos) << absent;
 }
 
-TEST(VmPlan, OnlyCopiesAndTemplatesHaveTheirMemoryInAFile) {
+TEST(VmPlan, EveryMachineHasItsMemoryInAFile) {
   VmPlan plan;
-  EXPECT_EQ(line(plan).find("memory-backend"), std::string::npos);
-  plan.start = Start::Template;
   EXPECT_NE(line(plan).find("mem-path=/memory/ram,share=on"), std::string::npos);
   EXPECT_EQ(line(plan).find("-incoming"), std::string::npos);
   plan.start = Start::Clone;
@@ -117,6 +115,8 @@ TEST(BootWords, RefuseByNameWhatAMachineHasNot) {
   request.store_mounts.clear();
   request.persistent = true;
   EXPECT_FALSE(check_machine_request(request));
+  request.memory.name = "kept";
+  EXPECT_TRUE(check_machine_request(request));
 }
 
 }  // namespace

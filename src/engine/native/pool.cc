@@ -147,7 +147,8 @@ Result<Pool> Pool::open(int state, const Options& options) {
 
 Result<void> Pool::prepare() {
   const sys::ModeMask none(0);
-  for (const char* folder : {"layers", "sandboxes", "volumes", "making", "ready", "aside", kEmpty})
+  for (const char* folder :
+       {"layers", "sandboxes", "volumes", "making", "memory", "ready", "aside", kEmpty})
     TRY(sys::make_dir(root_.get(), folder, 0711, sys::Existing::Accept));
   TRY(sys::make_dir(root_.get(), "trash", 0700, sys::Existing::Accept));
   TRY(own(root_.get(), kEmpty));
@@ -351,6 +352,7 @@ Result<std::vector<StoreEntry>> Pool::list() const {
       {"layers", StoreEntry::Kind::Layer},
       {"sandboxes", StoreEntry::Kind::Upper},
       {"volumes", StoreEntry::Kind::Volume},
+      {"memory", StoreEntry::Kind::Memory},
   };
   for (const auto& [folder, kind] : kinds) {
     const UniqueFd dir = TRY(sys::open_at(root_.get(), folder, O_RDONLY | O_DIRECTORY));

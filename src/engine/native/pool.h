@@ -35,6 +35,7 @@ class Pool {
   static constexpr const char* kUppers = "sandboxes/";
   static constexpr const char* kVolumes = "volumes/";
   static constexpr const char* kMaking = "making/";
+  static constexpr const char* kMemories = "memory/";
   // Writable layers of sandboxes that are about to get another one. What a launcher that died left
   // there goes back to its place: nobody was told of the change.
   static constexpr const char* kAside = "aside/";

@@ -119,8 +119,9 @@ Result<void> RootfsBuilder::make_sides(int dir, const std::string& name) {
 }
 
 Result<void> RootfsBuilder::make_layer() {
-  if (scope_ == Scope::Files) {
-    if (request_.storage == Storage::Memory) layer_ = TRY(sys::duplicate(sources_.layer));
+  if (scope_ == Scope::Files && request_.storage != Storage::Memory) return {};
+  if (sources_.layer >= 0) {
+    layer_ = TRY(sys::duplicate(sources_.layer));
     return {};
   }
   const std::string id = std::to_string(root_id());

@@ -35,7 +35,7 @@ struct RootfsSources {
   // -1: they are the same.
   int home_mounts = -1;
   int own_mounts = -1;
-  int layer = -1;  // Scope::Files: the private tmpfs that the sandbox has
+  int layer = -1;  // the private tmpfs that the sandbox has already; -1: it gets one
   // The writable layer of a living sandbox, for StoreMount::Kind::Upper.
   std::function<Result<UniqueFd>(const std::string& id, const Slot& slot)> upper_of;
 };

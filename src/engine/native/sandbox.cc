@@ -61,6 +61,12 @@ void Sandbox::release() noexcept {
   (void)sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)), {});
 }
 
+Result<void> Sandbox::carry(int stream) {
+  const wire::ControlHeader header = word(wire::ControlKind::Carry);
+  return sys::send_message(control_.get(), std::as_bytes(std::span(&header, 1)),
+                           std::span(&stream, 1));
+}
+
 Result<void> Sandbox::end_processes() {
   const wire::ControlHeader header{wire::kVersion,
                                    static_cast<std::uint32_t>(wire::ControlKind::EndProcesses)};

@@ -55,6 +55,9 @@ class Sandbox {
   [[nodiscard]] Result<void> hold();
   void release() noexcept;
 
+  // To a carrier that is held: its init goes on at the other end of `stream`.
+  [[nodiscard]] Result<void> carry(int stream);
+
   // Asks init to end every process but itself; they are dead a moment later.
   [[nodiscard]] Result<void> end_processes();
 

@@ -89,6 +89,12 @@ class Supply {
   void put_by(Slot& slot);
   // All of it again; `init` is in the slot's user namespace, and is not reaped yet.
   [[nodiscard]] Result<void> fetch(Slot& slot, pid_t init);
+  // For who has fetched it: puts it by again.
+  struct PutBy {
+    Supply& supply;
+    Slot& slot;
+    ~PutBy() { supply.put_by(slot); }
+  };
   // Its user namespace alone, for the slot's next sandbox.
   [[nodiscard]] Result<void> fetch_users(Slot& slot, pid_t init) const;
 

@@ -436,6 +436,12 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
     TRY(tier->facts());
     TRY(tier->check(request));
   }
+  if (!request.memory.name.empty() && TRY(memory_runtime(request)) != request.memory.runtime) {
+    return failure(Errc::Unsupported,
+                   "memory: it was kept with '" + request.memory.runtime +
+                       "', which is not what runs here now; start without the processes, from the "
+                       "files alone");
+  }
   ReservedSlot reserved = TRY_IN("id range", supply_.reserve(request, folders));
   Slot slot;
   slot.index = reserved.slot.index;
@@ -468,6 +474,7 @@ Result<Launched> NativeTier::launch(const LaunchRequest& request, std::vector<Un
 
 Result<void> NativeTier::destroy(Sandbox sandbox, Files files) {
   const std::string id = sandbox.id().str();
+  for (const auto& [kind, tier] : carried_) tier->ended(id);
   (void)supply_.fetch_users(sandbox.slot(), sandbox.init_pid());  // else a new slot is made
   Slot slot = TRY(sandbox.destroy());
   if (guardian_) guardian_->dismiss();

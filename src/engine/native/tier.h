@@ -78,6 +78,8 @@ class NativeTier {
                                         GuestEnd end = {});
   // Starts a program beside the carrier that the sandbox's process 1 is. It goes with it.
   [[nodiscard]] Result<void> start_part(const Sandbox& sandbox, const PartProgram& program);
+  // The same, for a program that ends by itself and is waited for.
+  [[nodiscard]] Result<sys::Child> start_errand(const Sandbox& sandbox, const PartProgram& program);
   // For a part: a copy of every sandbox's /dev, and the null device.
   [[nodiscard]] Result<UniqueFd> device_folder();
   [[nodiscard]] Result<int> null_device();
@@ -95,10 +97,30 @@ class NativeTier {
   // --- file state, in tier_layers.cc. `request` is the sandbox's own as it stands, and is changed
   // with it. The store is made when it is first needed.
   [[nodiscard]] Result<Pool*> pool();
+  // `held`: by save(), and so nothing of it runs.
   [[nodiscard]] Result<Sealed> seal(Sandbox& sandbox, LaunchRequest& request,
-                                    const std::string& layer);
+                                    const std::string& layer, bool held = false);
   [[nodiscard]] Result<void> restack(Sandbox& sandbox, LaunchRequest& request,
                                      const LayerStack& stack);
+  // --- memory, in tier_memory.cc: what carried_tier.h says, for every tier. The launcher calls
+  // them in this order, and starts the sandbox that goes on with it by launch().
+  struct Saving {
+    Sandbox& sandbox;
+    const LaunchRequest& request;
+    std::string name;
+    MemorySave::After after = MemorySave::After::GoOn;
+  };
+  [[nodiscard]] Result<std::string> memory_runtime(const LaunchRequest& request);
+  // Holds the sandbox; an error means that it goes on.
+  [[nodiscard]] Result<sys::Child> save(const Saving& wish);
+  [[nodiscard]] Result<MemoryKept> saved(const Saving& wish, bool whole);
+  // An error: it has ended, or will in a moment.
+  [[nodiscard]] Result<void> go_on(const Saving& wish, const MemoryKept& kept);
+  // The folder of a memory, as a slot sees it: what it writes there belongs to the store.
+  [[nodiscard]] Result<UniqueFd> memory_mount(const Slot& slot, const std::string& name);
+  // The same as root sees it.
+  [[nodiscard]] Result<UniqueFd> memory_folder(const std::string& name);
+
   // What a living sandbox has written, for another one of the slot `slot` to read.
   using UpperOf = std::function<Result<UniqueFd>(const std::string& id, const Slot& slot)>;
   void set_uppers(UpperOf upper_of) { upper_of_ = std::move(upper_of); }
@@ -172,6 +194,10 @@ class NativeTier {
                                             const std::string& layer, const std::string& fresh);
   [[nodiscard]] Result<Rootfs> carrier_root();
   [[nodiscard]] Result<void> start_beside(Launched& launched, const LaunchRequest& request);
+  enum class Belongs : std::uint8_t { Carrier, Us };
+  [[nodiscard]] Result<sys::Child> start_program(const Sandbox& sandbox, const PartProgram& program,
+                                                 Belongs to);
+  [[nodiscard]] Result<void> carry_anew(const Saving& wish, CarriedTier& tier);
   [[nodiscard]] ChildPlan child_plan(const LaunchRequest& request, const Slot& slot) const;
   [[nodiscard]] Result<sys::Child> clone_child(ChildPlan& plan);
 
@@ -193,6 +219,7 @@ class NativeTier {
   UniqueFd own_mounts_;
   std::map<seccomp::Profile, seccomp::Filter> filters_;
   std::map<policy::SandboxTier, std::unique_ptr<CarriedTier>> carried_;
+  std::string init_fingerprint_;
   std::unique_ptr<std::byte[]> stack_;
 };
 

@@ -137,8 +137,8 @@ Result<UniqueFd> NativeTier::upper_of(const Sandbox& sandbox, const LaunchReques
 // ----------------------------------------------------------------------------------------------
 // seals and stacks
 
-Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
-                                const std::string& layer) {
+Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request, const std::string& layer,
+                                bool held) {
   if (request.storage != Storage::Disk) {
     return failure(Errc::Busy, "the sandbox's files are in memory; create it with storage disk");
   }
@@ -150,14 +150,19 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
     return failure(Errc::Exhausted, "the sandbox has " + std::to_string(kLayersMax) +
                                         " layers, its most: wait until they are made one");
   }
+  if (held) {
+    const auto bytes = store->bytes(upper);
+    TRY(store->copy(upper, sealed));
+    return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
+  }
   // Made before anything stands still: the file system may be busy with others.
   const std::string fresh = TRY_IN("storage", store->make_ready(request.limits.disk_bytes));
   const auto attempt = [&]() -> Result<Sealed> {
     // One that its owner has paused hears nothing of new rules until it goes on.
     const bool frozen = TRY(sandbox.groups().frozen());
     // Another kernel may hold back what was written: its init gives that out before it says Held.
-    const bool held = is_carried(request) && !frozen && sandbox.hold().has_value();
-    if (is_carried(request) && !frozen && !held)
+    const bool silent = is_carried(request) && !frozen && sandbox.hold().has_value();
+    if (is_carried(request) && !frozen && !silent)
       return failure(Errc::Busy, "its init does not answer");
     if (!is_carried(request) && !frozen && request.folders.empty() && sandbox.hold()) {
       // Where that cannot be, everything stands as before, and a copy can always be had.
@@ -169,12 +174,12 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request,
     }
     StandStill still(sandbox.groups(), Clock::now() + kFreezeWait);
     if (const auto stands = still.begin(); !stands) {
-      if (held) sandbox.release();
+      if (silent) sandbox.release();
       return std::unexpected(stands.error());
     }
     const auto bytes = store->bytes(upper);
     const auto copied = store->copy(upper, sealed);
-    if (held) sandbox.release();
+    if (silent) sandbox.release();
     if (!copied) return std::unexpected(copied.error());
     return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
   };
@@ -211,23 +216,13 @@ Result<Sealed> NativeTier::seal_stacked(Sandbox& sandbox, LaunchRequest& request
   return Sealed{SnapshotKind::Stacked, bytes ? *bytes : 0};
 }
 
-namespace {
-
-struct PutBy {
-  Supply& supply;
-  Slot& slot;
-  ~PutBy() { supply.put_by(slot); }
-};
-
-}  // namespace
-
 // A new root with an empty writable layer, whose place is there already. An error means that the
 // old root stands; after the swap there is none, and a sandbox that could not be told ends.
 Result<void> NativeTier::swap_stack(Sandbox& sandbox, LaunchRequest& request,
                                     const LayerStack& stack) {
   const Stage::Scope staged(stage_);
   TRY(supply_.fetch(sandbox.slot(), sandbox.init_pid()));
-  const PutBy put_by{supply_, sandbox.slot()};
+  const Supply::PutBy put_by{supply_, sandbox.slot()};
   LaunchRequest next = request;
   next.stack = stack;
   next.resume = false;

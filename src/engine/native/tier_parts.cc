@@ -51,14 +51,32 @@ Result<Rootfs> NativeTier::carrier_root() {
 // The carrier lives: now what it stands for.
 Result<void> NativeTier::start_beside(Launched& launched, const LaunchRequest& request) {
   CarriedTier* tier = TRY(carried(request.tier));
-  CarriedPart part{*this, request, launched.sandbox, std::move(launched.carried),
-                   *std::exchange(launched.files, std::nullopt)};
+  CarriedPart part{*this,
+                   request,
+                   launched.sandbox,
+                   std::move(launched.carried),
+                   *std::exchange(launched.files, std::nullopt),
+                   -1};
+  UniqueFd memory;
+  if (!request.memory.name.empty()) memory = TRY(memory_folder(request.memory.name));
+  part.memory = memory.get();
   UniqueFd trace = TRY_IN(tier_name(request.tier), tier->start(std::move(part)));
   if (trace) launched.sandbox.keep_trace(TRY(sys::park(std::move(trace))));
   return {};
 }
 
 Result<void> NativeTier::start_part(const Sandbox& sandbox, const PartProgram& program) {
+  sys::Child between = TRY(start_program(sandbox, program, Belongs::Carrier));
+  TRY(between.wait());
+  return {};
+}
+
+Result<sys::Child> NativeTier::start_errand(const Sandbox& sandbox, const PartProgram& program) {
+  return start_program(sandbox, program, Belongs::Us);
+}
+
+Result<sys::Child> NativeTier::start_program(const Sandbox& sandbox, const PartProgram& program,
+                                             Belongs to) {
   if (!host().privileged)
     return failure(Errc::Unsupported, "another kernel beside a carrier needs root");
   const UniqueFd group = TRY(sandbox.groups().open_v2());
@@ -101,13 +119,11 @@ Result<void> NativeTier::start_part(const Sandbox& sandbox, const PartProgram& p
   plan.group = TRY(low.lift(group.get()));
   plan.descriptors = handed.data();
   plan.descriptor_count = handed.size();
-  plan.orphaned = true;
+  plan.orphaned = to == Belongs::Carrier;
   plan.argv = arguments.data();
   plan.envp = environment.data();
   const auto visit = TRY(sys::PidNamespaceVisit::begin(sandbox.pidfd()));
-  sys::Child between = TRY_IN(program.arguments.front(), clone_child(plan));
-  TRY(between.wait());
-  return {};
+  return TRY_IN(program.arguments.front(), clone_child(plan));
 }
 
 }  // namespace caisson::engine::native

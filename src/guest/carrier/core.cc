@@ -49,9 +49,20 @@ void Core::say(Kind kind) { (void)to_init_.frame(kind, 0, 0, 0); }
 
 void Core::reset_init() {
   resumed_ = false;
+  reset_waits_ = held_;
+  if (held_) return;
   ++resets_;
   memcpy(token_.token + sizeof(uint64_t), &resets_, sizeof(resets_));
   (void)to_init_.send(Kind::Reset, 0, 0, token_);
+}
+
+// It was held when its memory was taken, so nothing is half said in either direction.
+bool Core::carry() { return stands_ && state_ == State::Serving; }
+
+void Core::let_go() {
+  held_ = false;
+  stands_ = false;
+  if (reset_waits_) reset_init();
 }
 
 bool Core::control(Bytes message) {
@@ -74,7 +85,7 @@ bool Core::control(Bytes message) {
         proxy_port_ = config.config.proxy_port;
         configured_ = true;
       }
-      held_ = false;
+      let_go();
       break;
     case ControlKind::Identity:
       if (!wire::parse_identity({reader.at(), reader.left()}, identity)) return false;
@@ -84,11 +95,12 @@ bool Core::control(Bytes message) {
       return true;
     case ControlKind::Hold:
       held_ = true;
+      stands_ = false;
       say(Kind::Hold);
       return true;
     case ControlKind::Release:
-      held_ = false;
       say(Kind::Release);
+      let_go();
       break;
     case ControlKind::EndProcesses:
       say(Kind::EndProcesses);
@@ -299,7 +311,10 @@ bool Core::own_answer(const FrameHeader& header, Bytes payload) {
     return false;
   }
   if (answers(header, Kind::Hold)) {
-    if (done && held_) tell(ControlKind::Held);
+    if (done && held_) {
+      stands_ = true;
+      tell(ControlKind::Held);
+    }
     return true;
   }
   wire::DoneBody body{};

@@ -67,6 +67,10 @@ class Core final : private carried::Outlet {
   // descriptor comes by attach().
   [[nodiscard]] bool wants_control() const { return to_init_.room() >= kControlRoom + kOwnRoom; }
   bool control(wire::Bytes message);
+  // A message Carry: init goes on at the end of another stream. False: it has not said Held.
+  bool carry();
+  // init does nothing, and has said so: its stream may end now, because it may go on elsewhere.
+  [[nodiscard]] bool stands() const { return stands_; }
   // There is a new server.
   void attach();
   void server_left();
@@ -109,6 +113,7 @@ class Core final : private carried::Outlet {
   void failed_to_begin(wire::Bytes payload);
   void say(wire::Kind kind);
   void reset_init();
+  void let_go();
   void tell(wire::ControlKind kind);
 
   Hands& hands_;
@@ -119,6 +124,8 @@ class Core final : private carried::Outlet {
   bool server_ = false;        // somebody is there
   bool resumed_ = false;       // and what init says is for him
   bool held_ = false;          // init does nothing: neither do we
+  bool stands_ = false;        // and it has said so
+  bool reset_waits_ = false;   // who is held takes no word of a server
   bool init_waits_ = false;    // a frame for the server has no room
   bool server_waits_ = false;  // a frame for init has none
   wire::ResetBody token_{};

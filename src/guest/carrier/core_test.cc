@@ -204,6 +204,29 @@ TEST_F(CoreTest, AHeldInitHearsTheLauncherAlone) {
   EXPECT_EQ(init_hears(), frame(Kind::Release) + frame(Kind::Ping, 1));
 }
 
+// Its memory may be taken while it is held: what it hears then it would not know of later.
+TEST_F(CoreTest, AServerThatComesToAHeldInitIsToldOfLater) {
+  serve();
+  EXPECT_FALSE(core_.carry());
+  EXPECT_TRUE(control(word(ControlKind::Hold)));
+  EXPECT_EQ(init_hears(), frame(Kind::Hold));
+  EXPECT_FALSE(core_.stands());
+  init_says(frame(Kind::Done, 0, raw(wire::DoneBody{}), static_cast<std::uint16_t>(Kind::Hold)));
+  EXPECT_TRUE(core_.stands());
+  EXPECT_TRUE(core_.carry());
+  core_.attach();
+  EXPECT_EQ(init_hears(), "");
+  EXPECT_TRUE(control(word(ControlKind::Release)));
+  EXPECT_FALSE(core_.stands());
+  const std::string said = init_hears();
+  EXPECT_EQ(said.substr(0, sizeof(FrameHeader)), frame(Kind::Release));
+  const std::string reset = said.substr(sizeof(FrameHeader));
+  EXPECT_EQ(reset.size(), sizeof(FrameHeader) + sizeof(wire::ResetBody));
+  init_says(frame(Kind::Resumed, 0, reset.substr(sizeof(FrameHeader))));
+  init_says(frame(Kind::Pong, 5));
+  EXPECT_EQ(server_hears(), frame(Kind::Pong, 5));
+}
+
 TEST_F(CoreTest, AnInitThatCannotBeginIsTold) {
   (void)init_hears();
   const wire::FailedBody failed{13, static_cast<std::uint32_t>(wire::Step::Landlock), 0, 0};

@@ -90,11 +90,13 @@ class Carrier final : public Hands {
     epoll_ = epoll_create1(EPOLL_CLOEXEC);
     if (epoll_ < 0) give_up(errno, wire::Step::Pipe);
     network_.open(epoll_, core_);
+    // Of what stands beside us, which belongs to us: nobody asks how it ended.
+    (void)signal(SIGCHLD, SIG_IGN);
     raise_own_limits();
     const long confined = confine();
     if (confined < 0) give_up(static_cast<int>(-confined), wire::Step::Seccomp);
     watch(EPOLL_CTL_ADD, wire::kFdControl, EPOLLIN, Source::Control);
-    watch(EPOLL_CTL_ADD, wire::kFdCarried, EPOLLIN, Source::Init);
+    watch(EPOLL_CTL_ADD, init_, EPOLLIN, Source::Init);
     control_events_ = init_events_ = EPOLLIN;
     if (is_stream_socket(wire::kFdStream)) early_ = wire::kFdStream;
   }
@@ -158,8 +160,8 @@ class Carrier final : public Hands {
       watch(EPOLL_CTL_MOD, wire::kFdControl, control_events_ = control, Source::Control);
     const uint32_t init =
         (core_.wants_init() ? EPOLLIN : 0U) | (core_.for_init().size != 0 ? EPOLLOUT : 0U);
-    if (init != init_events_)
-      watch(EPOLL_CTL_MOD, wire::kFdCarried, init_events_ = init, Source::Init);
+    if (init_ >= 0 && init != init_events_)
+      watch(EPOLL_CTL_MOD, init_, init_events_ = init, Source::Init);
     if (server_ < 0) return;
     const uint32_t server =
         (core_.wants_server() ? EPOLLIN : 0U) | (core_.for_server().size != 0 ? EPOLLOUT : 0U);
@@ -168,12 +170,14 @@ class Carrier final : public Hands {
   }
 
   void flush() {
-    while (core_.for_init().size != 0) {
+    while (init_ >= 0 && core_.for_init().size != 0) {
       const wire::Bytes bytes = core_.for_init();
-      const ssize_t sent =
-          send(wire::kFdCarried, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = send(init_, bytes.data, bytes.size, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (later(sent)) break;
-      if (sent < 0) end(0);  // init is gone
+      if (sent < 0) {
+        init_left();
+        break;
+      }
       core_.init_took(static_cast<size_t>(sent));
     }
     if (server_ >= 0 && !flush_server()) {
@@ -229,7 +233,10 @@ class Carrier final : public Hands {
       const uint32_t index =
           is_stream_socket(fd) ? core_.connect({message_, size}) : carried::Streams::kNone;
       if (index != carried::Streams::kNone) return network_.adopt(index, fd);
+    } else if (ours && header.kind == static_cast<uint32_t>(ControlKind::Carry)) {
+      if (is_stream_socket(fd) && core_.carry()) return carry(fd);
     } else if (fits && core_.control({message_, size})) {
+      if (init_ < 0 && (!core_.stands() || core_.state() == Core::State::Over)) end(0);
       begin_stream();
     } else if (!configured_) {
       give_up(EINVAL, wire::Step::Request);
@@ -246,12 +253,32 @@ class Carrier final : public Hands {
     adopt(fd);
   }
 
+  // init has ended: so have we. One that stands may have been saved, and go on elsewhere: then the
+  // launcher says Carry next. Whatever else it says is to nobody.
+  void init_left() {
+    if (!core_.stands()) end(0);
+    watch(EPOLL_CTL_DEL, init_, 0, Source::Init);
+    close(init_);
+    init_ = -1;
+  }
+
+  void carry(int fd) {
+    if (init_ >= 0) {
+      watch(EPOLL_CTL_DEL, init_, 0, Source::Init);
+      close(init_);
+    }
+    init_ = fd;
+    init_events_ = EPOLLIN;
+    watch(EPOLL_CTL_ADD, init_, EPOLLIN, Source::Init);
+  }
+
   void on_init() {
+    if (init_ < 0) return;
     const Piece space = core_.init_space();
     if (space.size == 0) return;
-    const ssize_t got = recv(wire::kFdCarried, space.data, space.size, MSG_DONTWAIT);
+    const ssize_t got = recv(init_, space.data, space.size, MSG_DONTWAIT);
     if (later(got)) return;
-    if (got <= 0) end(0);  // init has ended
+    if (got <= 0) return init_left();
     core_.init_gave(static_cast<size_t>(got));
   }
 
@@ -275,6 +302,7 @@ class Carrier final : public Hands {
   Core core_;
   uint8_t* message_;
   int epoll_ = -1;
+  int init_ = wire::kFdCarried;  // -1: it has ended, and may go on elsewhere
   int server_ = -1;
   int early_ = -1;
   bool configured_ = false;

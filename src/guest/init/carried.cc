@@ -121,6 +121,8 @@ void identify(Init& init, Bytes payload) {
   if (write_machine_id(view.body.seed + kForKernel)) done.bytes |= wire::kIdentityMachineId;
   if (mix_in(view.body.seed, kForKernel)) done.bytes |= wire::kIdentitySeed;
   init.link.done(Kind::Identity, 0, done);
+  // Of a copy that goes on: now that it is nobody's twin. In one that is held, nobody goes on yet.
+  if (!init.held) init.groups.thaw_all();
 }
 
 bool is_config(Bytes message) {
@@ -148,22 +150,31 @@ void reconfigured(Init& init, Bytes message) {
   init.link.done(Kind::Configure, 0);
 }
 
-// What this kernel has held back is given out. Nothing is said or done from here on: who copies
-// this guest now finds both directions of the stream between two frames.
+// Tenants stand still where that can be done, and what this kernel has held back is given out.
+// Nothing is said or done from here on: who copies this guest now finds both directions of the
+// stream between two frames. In the copy, which hears a configuration, tenants go on behind the
+// Identity or Release that follows: nobody runs with the name and random numbers of another.
 void hold(Init& init) {
-  sync();
-  init.link.done(Kind::Hold, 0);
+  const bool still = init.groups.freeze_all();
+  if (still) {
+    sync();
+    init.link.done(Kind::Hold, 0);
+  } else {
+    init.link.failed(Kind::Hold, 0, EBUSY, Step::Group);
+  }
   flush_all(init);
-  for (bool held = true; held;) {
+  for (init.held = true; init.held;) {
     Bytes payload;
     const FrameHeader header = next_frame(init, payload);
     switch (static_cast<Kind>(header.kind)) {
       case Kind::Release:
-        held = false;
+        init.held = false;
+        init.groups.thaw_all();
         break;
       case Kind::Configure:
         reconfigured(init, payload);
-        held = false;
+        init.held = false;
+        if (!is_config(payload)) init.groups.thaw_all();
         break;
       case Kind::Identity:
         identify(init, payload);
@@ -252,6 +263,8 @@ bool handle_carried(Init& init, const FrameHeader& header, Bytes payload) {
       hold(init);
       return true;
     case Kind::Release:
+      // Of one that goes on elsewhere as who it was: a copy has an Identity instead.
+      init.groups.thaw_all();
       return true;
     case Kind::EndProcesses:
       init.processes.kill_all();

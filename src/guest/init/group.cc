@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +14,9 @@ namespace caisson::init {
 namespace {
 
 constexpr size_t kSmallFileMax = 1024;
+// Who waits for a disk stands still when that has answered.
+constexpr uint64_t kFreezeUs = 1'000'000;
+constexpr int kLookAgainMs = 5;  // should the kernel's notice be lost
 
 // "e" and the number: unique in the sandbox's group, which only init and the launcher write.
 void name_of(int index, char name[8]) {
@@ -142,7 +146,52 @@ bool GroupPool::kill(int group) {
 // Those of whose process nobody speaks any more, too.
 void GroupPool::kill_all() {
   for (int i = 0; i < used_max_; ++i) {
-    if (at(i).state == State::Used || at(i).state == State::Lingering) kill(i);
+    if (runs(i)) kill(i);
+  }
+}
+
+bool GroupPool::runs(int index) {
+  return at(index).state == State::Used || at(index).state == State::Lingering;
+}
+
+void GroupPool::set_frozen(int index, bool frozen) {
+  int fd = openat(at(index).directory, "cgroup.freeze", O_WRONLY | O_CLOEXEC);
+  if (fd >= 0) (void)write(fd, frozen ? "1" : "0", 1);
+  close_fd(fd);
+}
+
+bool GroupPool::stands_still(int index, uint64_t deadline_us) {
+  for (;;) {
+    char text[kSmallFileMax];
+    if (!read_small(at(index).events, text)) return false;
+    if (field_of(text, "frozen") != 0 || field_of(text, "populated") == 0) return true;
+    if (now_us() >= deadline_us) return false;
+    pollfd change{at(index).events, POLLPRI, 0};
+    (void)poll(&change, 1, kLookAgainMs);
+  }
+}
+
+// All are told before the first one is waited for.
+bool GroupPool::freeze_all() {
+  if (!present_) return true;
+  frozen_ = true;
+  for (int i = 0; i < used_max_; ++i) {
+    if (runs(i)) set_frozen(i, true);
+  }
+  const uint64_t deadline = now_us() + kFreezeUs;
+  for (int i = 0; i < used_max_; ++i) {
+    if (!runs(i) || stands_still(i, deadline)) continue;
+    thaw_all();
+    return false;
+  }
+  return true;
+}
+
+void GroupPool::thaw_all() {
+  if (!frozen_) return;
+  frozen_ = false;
+  for (int i = 0; i < used_max_; ++i) {
+    if (at(i).state != State::Absent) set_frozen(i, false);
   }
 }
 

@@ -27,7 +27,11 @@ class GroupPool {
   [[nodiscard]] int events(int group) const { return at(group).events; }
   bool populated(int group);
   bool kill(int group);
-  void kill_all();                           // everything in it, at once
+  void kill_all();  // everything in it, at once
+  // Everybody stands still before it returns, or it says false and nobody does. Without groups
+  // there is nobody to stop.
+  [[nodiscard]] bool freeze_all();
+  void thaw_all();
   int signal(int group, int number);         // each process in it; how many there were
   [[nodiscard]] uint64_t cpu_us(int group);  // used since acquire()
 
@@ -54,8 +58,12 @@ class GroupPool {
   bool renew(int index);
   int take(int index);
   uint64_t read_cpu(int index);
+  [[nodiscard]] bool runs(int index);
+  void set_frozen(int index, bool frozen);
+  [[nodiscard]] bool stands_still(int index, uint64_t deadline_us);
 
   bool present_ = false;
+  bool frozen_ = false;
   int used_max_ = 0;  // groups beyond were never made
   Slots<Group, wire::kProcessesMax> groups_;
 };

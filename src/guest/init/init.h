@@ -31,6 +31,7 @@ struct Init {
   OperationTable operations{config, poller, link};
   Network network{poller, link};
   uint16_t first_ports[wire::kCarriedPortsMax] = {};  // of the configuration
+  bool held = false;                                  // between Hold and what ends it
 };
 
 // main.cc

@@ -503,6 +503,9 @@ enum class ControlKind : uint32_t {
   Release = 7,
   Identity = 8,  // to a carrier: ControlIdentity, host name. Answered by Renewed
   Connect = 9,  // to a carrier: ControlConnect, and a stream socket that becomes a connection to it
+  // To a carrier that has said Held, with a stream socket: init goes on at the other end of that
+  // one, in another kernel that has its memory.
+  Carry = 10,
   Failed = 64,  // of init, as ControlFailed
   Held = 65,    // of init
   Renewed = 66  // of a carrier: ControlRenewed

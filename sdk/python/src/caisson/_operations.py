@@ -63,6 +63,7 @@ LIST_USAGE = Operation("listUsage", "GET", _V + "/usage", m.UsageList, query=("i
 RECORD_USAGE = Operation("recordUsage", "POST", _BOX + "/usage/record", m.Usage, r.UsageRecord, keyed=True)
 PAUSE_SANDBOX = Operation("pauseSandbox", "POST", _BOX + "/pause", m.SandboxInfo, keyed=True)
 RESUME_SANDBOX = Operation("resumeSandbox", "POST", _BOX + "/resume", m.SandboxInfo, keyed=True)
+HIBERNATE_SANDBOX = Operation("hibernateSandbox", "POST", _BOX + "/hibernate", m.SandboxInfo, keyed=True)
 STOP_SANDBOX = Operation("stopSandbox", "POST", _BOX + "/stop", m.SandboxInfo, keyed=True)
 START_SANDBOX = Operation("startSandbox", "POST", _BOX + "/start", m.SandboxInfo, keyed=True)
 SET_LABELS = Operation("setLabels", "PUT", _BOX + "/labels", m.SandboxInfo, r.LabelsRequest)

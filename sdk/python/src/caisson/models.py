@@ -40,7 +40,7 @@ class SandboxInfo(Model):
 
     id: str
     name: str
-    state: Literal["creating", "running", "paused", "stopped", "ended"]
+    state: Literal["creating", "running", "paused", "hibernated", "stopped", "ended"]
     resting: bool
     profile: str
     image: str
@@ -213,6 +213,13 @@ class ProcessInfo(Model):
     oom_killed: bool
 
 
+class SnapshotMemory(Model):
+    """Of a snapshot that has processes."""
+
+    bytes: int
+    runtime: str
+
+
 class Snapshot(Model):
     id: str
     name: str
@@ -227,6 +234,7 @@ class Snapshot(Model):
     layers: int
     created_at: datetime.datetime
     labels: Dict[str, str]
+    memory: SnapshotMemory | None
 
 
 class Undone(Model):

@@ -84,6 +84,7 @@ class SandboxConfig(Model):
     base_image: str | None = None
     image: str | None = None
     snapshot: str | None = None
+    memory: bool | None = None
     storage: Literal["memory", "disk"] | None = None
     persistent: bool | None = None
     checkpoint: Literal["none", "each_call"] | None = None
@@ -148,6 +149,7 @@ class UsageRecord(Model):
 class SnapshotRequest(Model):
     name: str | None = None
     labels: Mapping[str, str] | None = None
+    memory: bool | None = None
 
 
 class ForkRequest(Model):

@@ -93,6 +93,11 @@ export interface CreateRequest {
   /** Instead of an image, the files of this snapshot, by id or name. */
   snapshot?: string | null | undefined;
   /**
+   * With `snapshot`: go on with the processes that it has, as the sandbox was whose they are. Then
+   * only `name`, `labels` and `hostname` can be given.
+   */
+  memory?: boolean | null | undefined;
+  /**
    * Where its writable layer lies. `disk` can hold more than memory, and is kept as a snapshot in
    * a moment.
    */
@@ -198,7 +203,7 @@ export interface NetworkState {
 export interface SandboxInfo {
   id: string;
   name: string;
-  state: 'creating' | 'running' | 'paused' | 'stopped' | 'ended';
+  state: 'creating' | 'running' | 'paused' | 'hibernated' | 'stopped' | 'ended';
   /** It runs, and stands still until somebody uses it. */
   resting: boolean;
   profile: string;
@@ -367,6 +372,11 @@ export interface SnapshotRequest {
   /** Unique among the snapshots of a tenant. */
   name?: string | null | undefined;
   labels?: Record<string, string> | null | undefined;
+  /**
+   * Its processes and their memory, too, of the same moment as its files; 501 where the tier
+   * cannot.
+   */
+  memory?: boolean | null | undefined;
 }
 
 export interface Snapshot {
@@ -390,6 +400,13 @@ export interface Snapshot {
   layers: number;
   created_at: string;
   labels: Record<string, string>;
+  /** It has processes, too. A sandbox goes on with them when it is created with `memory`. */
+  memory?: {
+    /** On the disk. */
+    bytes: number;
+    /** What must be there to run them. */
+    runtime: string;
+  };
 }
 
 export interface ForkRequest {

@@ -85,8 +85,15 @@ export interface Operations {
     };
     answer: models.SandboxInfo;
   };
-  /** Let a paused sandbox go on. */
+  /** Let a paused or hibernated sandbox go on. */
   resumeSandbox: {
+    input: {
+      path: { id: string };
+    };
+    answer: models.SandboxInfo;
+  };
+  /** Keep its processes on disk, and nothing of it in memory. */
+  hibernateSandbox: {
     input: {
       path: { id: string };
     };
@@ -818,6 +825,14 @@ export const operations = {
   resumeSandbox: {
     method: 'POST',
     path: '/api/v1/sandboxes/{id}/resume',
+    sends: 'nothing',
+    answers: 'json',
+    scope: 'use',
+    keyed: true,
+  },
+  hibernateSandbox: {
+    method: 'POST',
+    path: '/api/v1/sandboxes/{id}/hibernate',
     sends: 'nothing',
     answers: 'json',
     scope: 'use',

@@ -103,6 +103,10 @@ class AsyncSandbox:
     async def resume(self) -> SandboxInfo:
         return self._keep(await self._caller.call(op.RESUME_SANDBOX, self._path))
 
+    async def hibernate(self) -> SandboxInfo:
+        """Keeps its processes on disk and frees its memory. Whatever uses it wakes it."""
+        return self._keep(await self._caller.call(op.HIBERNATE_SANDBOX, self._path))
+
     async def stop(self) -> SandboxInfo:
         """Ends the processes of a persistent sandbox; its files stay."""
         return self._keep(await self._caller.call(op.STOP_SANDBOX, self._path))
@@ -143,9 +147,11 @@ class AsyncSandbox:
 
     # --- its files through time
 
-    async def snapshot(self, name: str | None = None, *, labels: Mapping[str, str] | None = None) -> Snapshot:
-        """Keeps the files as they are now."""
-        return await self._caller.call(op.CREATE_SNAPSHOT, self._path, body=SnapshotRequest(name=name, labels=labels))
+    async def snapshot(self, name: str | None = None, *, labels: Mapping[str, str] | None = None,
+                       memory: bool | None = None) -> Snapshot:
+        """Keeps the files as they are now, and with `memory` the processes, too."""
+        body = SnapshotRequest(name=name, labels=labels, memory=memory)
+        return await self._caller.call(op.CREATE_SNAPSHOT, self._path, body=body)
 
     async def snapshots(self) -> list[Snapshot]:
         return (await self._caller.call(op.LIST_SANDBOX_SNAPSHOTS, self._path)).snapshots

@@ -104,6 +104,10 @@ class Sandbox:
     def resume(self) -> SandboxInfo:
         return self._keep(self._caller.call(op.RESUME_SANDBOX, self._path))
 
+    def hibernate(self) -> SandboxInfo:
+        """Keeps its processes on disk and frees its memory. Whatever uses it wakes it."""
+        return self._keep(self._caller.call(op.HIBERNATE_SANDBOX, self._path))
+
     def stop(self) -> SandboxInfo:
         """Ends the processes of a persistent sandbox; its files stay."""
         return self._keep(self._caller.call(op.STOP_SANDBOX, self._path))
@@ -144,9 +148,11 @@ class Sandbox:
 
     # --- its files through time
 
-    def snapshot(self, name: str | None = None, *, labels: Mapping[str, str] | None = None) -> Snapshot:
-        """Keeps the files as they are now."""
-        return self._caller.call(op.CREATE_SNAPSHOT, self._path, body=SnapshotRequest(name=name, labels=labels))
+    def snapshot(self, name: str | None = None, *, labels: Mapping[str, str] | None = None,
+                       memory: bool | None = None) -> Snapshot:
+        """Keeps the files as they are now, and with `memory` the processes, too."""
+        body = SnapshotRequest(name=name, labels=labels, memory=memory)
+        return self._caller.call(op.CREATE_SNAPSHOT, self._path, body=body)
 
     def snapshots(self) -> list[Snapshot]:
         return (self._caller.call(op.LIST_SANDBOX_SNAPSHOTS, self._path)).snapshots

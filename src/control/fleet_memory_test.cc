@@ -1,0 +1,190 @@
+// Processes that are kept: snapshots and forks with memory, sandboxes that hibernate.
+#include <algorithm>
+
+#include "control/fleet_files_fixture_test.h"
+
+namespace caisson::control {
+namespace {
+
+using test::FleetFiles;
+
+class FleetMemory : public FleetFiles {
+ protected:
+  std::string create_on_disk(std::string name = "") {
+    CreateWish wish;
+    wish.storage = engine::Storage::Disk;
+    wish.name = std::move(name);
+    return create(std::move(wish));
+  }
+  Result<SnapshotView> keep(const std::string& id, std::string name = "") {
+    SnapshotWish wish;
+    wish.name = std::move(name);
+    wish.memory = true;
+    return run(fleet_->snapshot(me_, id, std::move(wish)));
+  }
+  Result<SandboxView> create_from(const std::string& snapshot) {
+    CreateWish wish;
+    wish.snapshot = snapshot;
+    wish.memory = true;
+    return run(fleet_->create(me_, std::move(wish)));
+  }
+  const engine::MemoryImage& asked() { return world_.requests.back().memory; }
+};
+
+TEST_F(FleetMemory, ASnapshotWithProcesses) {
+  open();
+  const std::string id = create_on_disk();
+  const auto made = keep(id, "warm");
+  ASSERT_TRUE(made) << made.error().message;
+  ASSERT_TRUE(made->memory);
+  EXPECT_EQ(made->memory->runtime, "fake 1");
+  EXPECT_EQ(made->memory->bytes, 7U);
+  EXPECT_FALSE(world_.boxes.at(id).standing);
+  ASSERT_EQ(world_.store.memories.size(), 1U);
+  const std::string name = *world_.store.memories.begin();
+  again();  // a record that another server reads
+  const auto copy = create_from("warm");
+  ASSERT_TRUE(copy) << copy.error().message;
+  EXPECT_EQ(asked(), (engine::MemoryImage{name, "digest of " + name, "fake 1", false}));
+  EXPECT_EQ(copy->parent, made->id);
+  // Without a word of processes it is the files alone.
+  CreateWish plain;
+  plain.snapshot = "warm";
+  ASSERT_TRUE(run(fleet_->create(me_, plain)));
+  EXPECT_TRUE(asked().name.empty());
+  ASSERT_TRUE(run(fleet_->remove_snapshot(me_, "warm")));
+  until([&] { return world_.store.memories.empty(); });
+}
+
+TEST_F(FleetMemory, WhatACopyCannotBeTold) {
+  open();
+  const std::string id = create_on_disk();
+  ASSERT_TRUE(keep(id, "warm"));
+  CreateWish wish;
+  wish.snapshot = "warm";
+  wish.memory = true;
+  wish.limits.memory_bytes = 64 << 20;
+  EXPECT_EQ(run(fleet_->create(me_, wish)).error().field, "limits");
+  wish.limits = {};
+  wish.uid = 0;
+  EXPECT_EQ(run(fleet_->create(me_, wish)).error().field, "user");
+  wish.uid.reset();
+  EXPECT_EQ(run(fleet_->create(other_, wish)).error().code, Errc::NotFound);
+  wish.snapshot.reset();
+  EXPECT_EQ(run(fleet_->create(me_, wish)).error().field, "memory");
+  snap(id, "files");
+  wish.snapshot = "files";
+  EXPECT_EQ(run(fleet_->create(me_, wish)).error().field, "memory");
+}
+
+TEST_F(FleetMemory, LimitsOfTodayHoldForProcessesOfYesterday) {
+  open();
+  const std::string id = create_on_disk();
+  ASSERT_TRUE(keep(id, "warm"));
+  options_.limits.memory_bytes = options_.limits_max.memory_bytes = 64 << 20;
+  again();
+  EXPECT_EQ(create_from("warm").error().code, Errc::Denied);
+}
+
+TEST_F(FleetMemory, WhatCannotBeSavedChangesNothing) {
+  open();
+  const std::string id = create_on_disk();
+  world_.store.fails["save_memory"] = Error{Errc::Unsupported, "this tier keeps none", 0};
+  const auto refused = keep(id);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::Unsupported);
+  EXPECT_EQ(refused.error().field, "memory");
+  EXPECT_EQ(run(fleet_->hibernate(me_, id)).error().code, Errc::Unsupported);
+  ForkWish wish;
+  wish.memory = true;
+  EXPECT_EQ(run(fleet_->fork(me_, id, wish)).error().code, Errc::Unsupported);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  world_.store.fails.clear();
+  // Saved, and then its files cannot be: it goes on, and the memory is dropped.
+  world_.store.fails["seal"] = Error{Errc::Internal, "no", 0};
+  EXPECT_FALSE(keep(id));
+  EXPECT_FALSE(world_.boxes.at(id).standing);
+  EXPECT_TRUE(world_.store.memories.empty());
+  world_.store.fails.clear();
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+}
+
+TEST_F(FleetMemory, AForkWithProcessesLeavesNoMemory) {
+  open();
+  const std::string id = create_on_disk();
+  ForkWish wish;
+  wish.memory = true;
+  const auto fork = run(fleet_->fork(me_, id, wish));
+  ASSERT_TRUE(fork) << fork.error().message;
+  EXPECT_FALSE(asked().name.empty());
+  EXPECT_FALSE(asked().same);
+  EXPECT_EQ(world_.requests.back().stack.layers.size(), 1U);
+  EXPECT_FALSE(world_.boxes.at(id).standing);
+  EXPECT_TRUE(world_.store.memories.empty());
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+  EXPECT_TRUE(run(fleet_->exec(me_, fork->id, line("echo x"))));
+}
+
+TEST_F(FleetMemory, OneThatHibernatesIsWokenByAUse) {
+  open();
+  const std::string id = create_on_disk("sleeper");
+  const auto asleep = run(fleet_->hibernate(me_, id));
+  ASSERT_TRUE(asleep) << asleep.error().message;
+  EXPECT_EQ(asleep->state, State::Hibernated);
+  EXPECT_FALSE(world_.boxes.contains(id));
+  EXPECT_TRUE(world_.store.uppers.contains(id));
+  EXPECT_EQ(world_.store.memories.size(), 1U);
+  EXPECT_EQ(run(fleet_->hibernate(me_, id))->state, State::Hibernated);
+  EXPECT_EQ(run(fleet_->usage(me_, id))->usage.memory_bytes, 0U);
+  again();  // the next server finds it so
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Hibernated);
+  const auto first = begin(fleet_->exec(me_, id, line("echo x")));
+  const auto second = begin(fleet_->stat(me_, id, "f", true));
+  until([&] { return first->has_value() && second->has_value(); });
+  EXPECT_TRUE(**first) << (**first).error().message;
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  EXPECT_EQ(std::ranges::count(world_.requests, id, &engine::LaunchRequest::id), 1);
+  EXPECT_TRUE(asked().same);
+  EXPECT_TRUE(world_.requests.back().resume);
+  until([&] { return world_.store.memories.empty(); });
+  again();
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+}
+
+TEST_F(FleetMemory, WhatCannotWakeStaysAsItIs) {
+  open();
+  const std::string id = create_on_disk();
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  world_.launch_fails = Error{Errc::Unsupported, "another runtime", 0};
+  EXPECT_EQ(run(fleet_->exec(me_, id, line("echo x"))).error().code, Errc::Unsupported);
+  EXPECT_EQ(run(fleet_->resume(me_, id)).error().code, Errc::Unsupported);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Hibernated);
+  world_.launch_fails.reset();
+  // On its files alone.
+  ASSERT_TRUE(run(fleet_->start_sandbox(me_, id)));
+  EXPECT_TRUE(asked().name.empty());
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  until([&] { return world_.store.memories.empty(); });
+}
+
+TEST_F(FleetMemory, NothingOfOneThatIsDestroyedInItsSleepStays) {
+  open();
+  const std::string id = create_on_disk();
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  ASSERT_TRUE(run(fleet_->destroy(me_, id)));
+  until([&] { return world_.store.memories.empty() && world_.store.uppers.empty(); });
+}
+
+TEST_F(FleetMemory, ItsTimeToLiveGoesOn) {
+  open();
+  CreateWish wish;
+  wish.storage = engine::Storage::Disk;
+  wish.limits.timeout_seconds = 1;
+  const std::string id = create(std::move(wish));
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  until([&] { return !fleet_->get(me_, id); });
+  until([&] { return world_.store.memories.empty(); });
+}
+
+}  // namespace
+}  // namespace caisson::control
