@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "control/caller.h"
+#include "control/code.h"
 #include "control/file_state.h"
 #include "control/network_rules.h"
 #include "control/work_tree.h"
@@ -101,6 +102,7 @@ struct CreateWish {
   std::optional<std::string> hostname;
   std::string name;  // for people; unique among the tenant's living sandboxes when not empty
   std::map<std::string, std::string> labels;
+  std::optional<InterpreterWishes> interpreters;  // with what they start, and which at once
 };
 
 // A hibernated one is shown so: within, it is a stopped one whose processes are kept.
@@ -136,6 +138,7 @@ struct SandboxView {
   bool persistent = false;
   Checkpoints checkpoint = Checkpoints::None;
   std::vector<VolumeUse> volumes;
+  InterpreterWishes interpreters;
   std::string end_reason;
 };
 // Everybody may look at its ports: the one answer for every door.
@@ -378,6 +381,18 @@ class Fleet {
                                               std::uint32_t process, milliseconds timeout) = 0;
   virtual awaitable<Result<void>> forget(const Caller& caller, std::string id,
                                          std::uint32_t process) = 0;
+
+  // --- code, in an interpreter that is there already. It counts as shell_exec, too.
+  virtual awaitable<Result<CodeOutcome>> run_code(const Caller& caller, std::string id,
+                                                  CodeWish wish) = 0;
+  virtual awaitable<Result<ContextView>> create_context(const Caller& caller, std::string id,
+                                                        ContextWish wish) = 0;
+  virtual awaitable<Result<Contexts>> contexts(const Caller& caller, std::string id) = 0;
+  // What runs in it is stopped as by Ctrl-C; its state stays.
+  virtual awaitable<Result<void>> interrupt_context(const Caller& caller, std::string id,
+                                                    std::string context) = 0;
+  virtual awaitable<Result<void>> remove_context(const Caller& caller, std::string id,
+                                                 std::string context) = 0;
 
   // --- files, as the sandbox's own user, inside. Paths are relative to the workspace or absolute.
   virtual awaitable<Result<FileView>> stat(const Caller& caller, std::string id, std::string path,

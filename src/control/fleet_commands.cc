@@ -268,7 +268,11 @@ awaitable<Result<std::vector<ProcessView>>> FleetImpl::views(SandboxPtr sandbox)
   auto all = explained(*this, *sandbox, co_await sandbox->guest->processes());
   if (!all) co_return std::unexpected(all.error());
   std::vector<ProcessView> out;
-  for (const engine::GuestProcess& process : *all) out.push_back(view_of_guest(process, *sandbox));
+  const auto& hidden = sandbox->kept.interpreter_processes;  // ours, and not the caller's
+  for (const engine::GuestProcess& process : *all) {
+    if (std::ranges::find(hidden, process.id) == hidden.end())
+      out.push_back(view_of_guest(process, *sandbox));
+  }
   co_return out;
 }
 

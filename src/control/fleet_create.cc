@@ -7,6 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "control/fleet_code.h"
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
 #include "control/shield.h"
@@ -210,6 +211,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.persistent = plan.persistent;
   kept.checkpoint = plan.checkpoint;
   kept.volumes = std::move(plan.volumes);
+  kept.interpreters = std::move(plan.interpreters);
   kept.parent = std::move(plan.base.parent);
   kept.head = std::move(plan.base.head);
   kept.payer = std::move(plan.payer);
@@ -352,6 +354,7 @@ void FleetImpl::publish(const SandboxPtr& sandbox) {
   sandbox->last_use = Clock::now();
   follow_guest(sandbox);
   schedule(*sandbox);
+  FleetCode::warm(*this, sandbox);
 }
 
 // The stream broke by itself: usually init is dead and the launcher says why a moment later.

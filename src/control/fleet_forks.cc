@@ -49,6 +49,7 @@ SandboxPlan FleetImpl::plan_again(const Sandbox& sandbox) const {
   plan.persistent = kept.persistent;
   plan.checkpoint = kept.checkpoint;
   plan.volumes = kept.volumes;
+  plan.interpreters = kept.interpreters;
   plan.payer = kept.payer;
   plan.base.image = kept.image;
   plan.base.stack = kept.stack;

@@ -28,7 +28,6 @@
 #include "control/open_fleet.h"
 #include "control/records.h"
 #include "control/row_budget.h"
-#include "control/told_calls.h"
 #include "control/vault.h"
 #include "egress/credentials/authority.h"
 #include "egress/gate/gate.h"
@@ -86,6 +85,14 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<ProcessView>> wait(const Caller&, std::string id, std::uint32_t process,
                                       milliseconds timeout) override;
   awaitable<Result<void>> forget(const Caller&, std::string id, std::uint32_t process) override;
+  awaitable<Result<CodeOutcome>> run_code(const Caller&, std::string id, CodeWish) override;
+  awaitable<Result<ContextView>> create_context(const Caller&, std::string id,
+                                                ContextWish) override;
+  awaitable<Result<Contexts>> contexts(const Caller&, std::string id) override;
+  awaitable<Result<void>> interrupt_context(const Caller&, std::string id,
+                                            std::string context) override;
+  awaitable<Result<void>> remove_context(const Caller&, std::string id,
+                                         std::string context) override;
   awaitable<Result<FileView>> stat(const Caller&, std::string id, std::string path,
                                    bool follow) override;
   awaitable<Result<std::vector<FileView>>> list_files(const Caller&, std::string id,
@@ -196,6 +203,7 @@ class FleetImpl final : public RunningFleet {
  private:
   friend class Reservation;
   friend class Audited;
+  friend class FleetCode;  // fleet_code.h
 
   // fleet_audit.cc
   [[nodiscard]] store::AuditEvent row(const Caller&, std::string action, std::string sandbox,

@@ -92,6 +92,7 @@ SandboxView FleetImpl::view(const Sandbox& sandbox) const {
   out.persistent = sandbox.kept.persistent;
   out.checkpoint = sandbox.kept.checkpoint;
   out.volumes = sandbox.kept.volumes;
+  out.interpreters = sandbox.kept.interpreters;
   out.end_reason = sandbox.end_reason;
   return out;
 }

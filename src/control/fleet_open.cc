@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "control/await_store.h"
+#include "control/fleet_code.h"
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
 #include "control/text.h"
@@ -210,6 +211,7 @@ awaitable<Result<void>> FleetImpl::rejoin(SandboxPtr sandbox) {
   if (!guest) co_return std::unexpected(guest.error());
   sandbox->guest = *guest;
   co_await recall_commands(sandbox);
+  co_await FleetCode::bury(*this, sandbox);
   co_return Result<void>();
 }
 

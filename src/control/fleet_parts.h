@@ -12,6 +12,7 @@
 //   fleet_proxy.cc     how programs are shown the proxy, and the token by which it knows them
 //   fleet_commands.cc  exec and processes
 //   fleet_aloud.cc     exec whose output goes on as it comes
+//   fleet_code.cc      code in interpreters that wait for it, and contexts
 //   fleet_files.cc     files, archives, watches
 //   fleet_work_tree.cc a tree to work on: archives in, patches out, searches, whose turn it is
 //   fleet_tools.cc     the tools, on top of the two above

@@ -9,6 +9,7 @@
 
 #include "control/file_records.h"
 #include "control/fleet.h"
+#include "control/interpreters/home.h"
 #include "control/records.h"
 #include "control/told_calls.h"
 #include "control/turns.h"
@@ -77,11 +78,12 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
   std::shared_ptr<Turns> waking;  // of whoever begins or ends a rest
   std::uint64_t execs = 0;
   std::map<std::uint32_t, std::string> commands;  // of the background processes we started
-  ToldCalls starters;                             // the calls that started a process
-  ToldCalls told;                                 // those that had another row about one
-  std::shared_ptr<Turns> files;                   // whoever seals or changes its stack
-  std::shared_ptr<Turns> session;                 // of who asks for the whole sandbox
-  bool restacking = false;                        // calls that change files wait for their turn
+  interpreters::Home code;
+  ToldCalls starters;              // the calls that started a process
+  ToldCalls told;                  // those that had another row about one
+  std::shared_ptr<Turns> files;    // whoever seals or changes its stack
+  std::shared_ptr<Turns> session;  // of who asks for the whole sandbox
+  bool restacking = false;         // calls that change files wait for their turn
   bool flattening = false;
   bool lingers = false;  // stopped, and the launcher could not end it
   std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits

@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/id.h"
+#include "control/fleet_code.h"
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
 #include "control/shield.h"
@@ -185,6 +186,12 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_or_copy(SandboxPtr sandbox, st
   Result<engine::Sealed> sealed = failure(Errc::Busy, "its files are in memory");
   if (sandbox->kept.storage == engine::Storage::Disk) {
     sealed = co_await launcher_->seal(sandbox->id, layer);
+    // An interpreter that only waits is no reason to copy files.
+    const bool busy = !sealed && sealed.error().code == Errc::Busy;
+    if (busy && co_await FleetCode::rest(sandbox)) {
+      sealed = co_await launcher_->seal(sandbox->id, layer);
+      FleetCode::warm(*this, sandbox);
+    }
     if (sealed || sealed.error().code != Errc::Busy || !copy) co_return sealed;
   }
   co_return co_await copy_files(std::move(sandbox), std::move(layer));

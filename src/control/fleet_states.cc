@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/id.h"
+#include "control/fleet_code.h"
 #include "control/fleet_impl.h"
 #include "control/guest_path.h"
 #include "control/shield.h"
@@ -351,6 +352,7 @@ awaitable<Result<MergeView>> FleetImpl::merge_now(Caller caller, SandboxPtr kept
     result = co_await merge_into(caller, sandbox.ptr(), std::move(wish), audit);
   }
   sandbox->restacking = false;
+  FleetCode::warm(*this, sandbox.ptr());
   tidy_soon();
   if (audit.settled()) co_return result;
   if (!result) result = std::unexpected(explain(*sandbox, result.error()));
@@ -449,6 +451,7 @@ awaitable<Result<MergeView>> FleetImpl::merge_into(Caller caller, SandboxPtr san
     const auto ended = co_await end_guest_processes(sandbox);
     if (!ended) co_return std::unexpected(ended.error());
   }
+  (void)co_await FleetCode::rest(sandbox);
   const auto sealed = co_await seal_for_merge(sandbox);
   if (!sealed) co_return std::unexpected(sealed.error());
   const StatePoint ours{"snapshot:" + sealed->id, sealed->stack, sealed->id, sealed->image,

@@ -9,6 +9,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/id.h"
+#include "control/fleet_code.h"
 #include "control/fleet_impl.h"
 #include "control/shield.h"
 #include "control/text.h"
@@ -111,8 +112,10 @@ awaitable<Result<UndoView>> FleetImpl::go_back(SandboxPtr sandbox, UndoWish wish
   SnapshotRecord goal = *target;
   const auto hold = files_.works.hold(goal.stack.layers);
   sandbox->restacking = true;
+  (void)co_await FleetCode::rest(sandbox);
   const auto done = co_await launcher_->restack(sandbox->id, goal.stack, wish.end_processes);
   sandbox->restacking = false;
+  FleetCode::warm(*this, sandbox);
   if (!done) co_return std::unexpected(done.error());
   sandbox->kept.stack = goal.stack;
   sandbox->kept.base_layers = goal.base_layers;
@@ -228,6 +231,7 @@ awaitable<Result<void>> FleetImpl::swap_run(SandboxPtr sandbox, std::vector<std:
   sandbox->restacking = true;
   Result<engine::Sealed> sealed;
   const auto intended = co_await intend(*sandbox, made);
+  (void)co_await FleetCode::rest(sandbox);
   if (intended) sealed = co_await launcher_->seal(sandbox->id, top->str());
   if (!intended) sealed = failure(Errc::StoreFull, intended.error().message);
   Result<void> done;
@@ -238,6 +242,7 @@ awaitable<Result<void>> FleetImpl::swap_run(SandboxPtr sandbox, std::vector<std:
     done = std::unexpected(sealed.error());
   }
   sandbox->restacking = false;
+  FleetCode::warm(*this, sandbox);
   co_return done;
 }
 

@@ -91,6 +91,38 @@ engine::Limits read_limits(Members members) {
   return out;
 }
 
+void add_interpreters(const KeptSpec& spec, json::object& out) {
+  json::object all;
+  for (const auto& [language, wish] : spec.interpreters)
+    all[to_string(language)] =
+        json::object{{"warm", wish.warm}, {"imports", array_of(wish.imports)}};
+  if (!all.empty()) out["interpreters"] = std::move(all);
+  json::array processes;
+  for (const std::uint32_t one : spec.interpreter_processes) processes.emplace_back(one);
+  if (!processes.empty()) out["interpreter_processes"] = std::move(processes);
+}
+
+Result<void> read_interpreters(const json::object& object, KeptSpec& spec) {
+  if (const auto* all = inner(object, "interpreters")) {
+    for (const auto& [name, value] : *all) {
+      const Language language = TRY(parse_language(name, "interpreters"));
+      if (!value.is_object()) return failure(Errc::Internal, "'interpreters'");
+      Members members(value.get_object());
+      spec.interpreters[language] = {members.flag("warm"), members.texts("imports")};
+      if (!members.wrong().empty()) return failure(Errc::Internal, "'interpreters'");
+    }
+  }
+  if (const json::value* processes = object.if_contains("interpreter_processes")) {
+    if (!processes->is_array()) return failure(Errc::Internal, "'interpreter_processes'");
+    for (const json::value& one : processes->get_array()) {
+      if (!one.is_int64() || one.get_int64() <= 0 || one.get_int64() > UINT32_MAX)
+        return failure(Errc::Internal, "'interpreter_processes'");
+      spec.interpreter_processes.push_back(static_cast<std::uint32_t>(one.get_int64()));
+    }
+  }
+  return {};
+}
+
 // Only what is not as in every sandbox of the first version: its records are read, too.
 void add_files(const KeptSpec& spec, json::object& out) {
   if (spec.gid != spec.uid) out["gid"] = spec.gid;
@@ -119,6 +151,7 @@ void add_files(const KeptSpec& spec, json::object& out) {
   json::array volumes;
   for (const VolumeUse& use : spec.volumes) volumes.push_back(to_json(use));
   if (!volumes.empty()) out["volumes"] = std::move(volumes);
+  add_interpreters(spec, out);
 }
 
 Result<void> read_files(const json::object& object, KeptSpec& spec) {
@@ -154,6 +187,7 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
       spec.volumes.push_back(TRY(read_volume_use(one.get_object())));
     }
   }
+  TRY(read_interpreters(object, spec));
   if (spec.base_layers > spec.stack.layers.size()) members.fail("base_layers");
   if (!members.wrong().empty()) return failure(Errc::Internal, "'" + members.wrong() + "'");
   return {};

@@ -77,9 +77,12 @@ struct KeptSpec {
   // Before it moved into the tier it has; the launcher counts from that start on.
   std::uint64_t lived_us = 0;
   std::uint64_t cpu_used_us = 0;
-  bool paused = false;  // by a call; a copy of its files stops it, too
-  std::string hibernated{};                // stopped: the snapshot that has its processes
-  store::WallTime expires = 0;             // hibernated: when its time to live ends; 0: never
+  bool paused = false;          // by a call; a copy of its files stops it, too
+  std::string hibernated{};     // stopped: the snapshot that has its processes
+  store::WallTime expires = 0;  // hibernated: when its time to live ends; 0: never
+  InterpreterWishes interpreters{};
+  // Of the server that wrote this: another one cannot speak to them.
+  std::vector<std::uint32_t> interpreter_processes{};
 
   // Somebody inside may ask for something outside, or hear that he may not.
   [[nodiscard]] bool has_gate() const noexcept { return !network.empty() || models || proxy.place; }

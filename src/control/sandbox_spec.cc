@@ -266,6 +266,9 @@ Result<SandboxPlan> plan_sandbox(const CreateWish& wish, const FleetOptions& opt
   if (plan.proxy.place) request.gate_proxy = plan.proxy.place->port;
   request.root = wish.root.value_or(profile->root.value_or(
       base.defaults ? engine::RootMode::Writable : engine::RootMode::ReadOnly));
+  plan.interpreters =
+      wish.interpreters.value_or(profile->interpreters.value_or(InterpreterWishes()));
+  TRY(check_interpreters(plan.interpreters));
   TRY(choose_storage(wish, *profile, plan));
   plan.volumes = TRY(check_volumes(wish.volumes.empty() ? profile->volumes : wish.volumes));
   request.hostname = wish.hostname.value_or(profile->hostname.value_or("caisson"));

@@ -51,8 +51,9 @@ struct SandboxPlan {
   bool persistent = false;
   Checkpoints checkpoint = Checkpoints::None;
   std::vector<VolumeUse> volumes;
-  bool make_workdir = false;  // the image names it, and may not have it
-  std::string payer;          // of a fork: on whose budget it draws
+  InterpreterWishes interpreters;
+  bool make_workdir = false;                      // the image names it, and may not have it
+  std::string payer;                              // of a fork: on whose budget it draws
   std::map<std::uint32_t, std::string> commands;  // with spec.request.memory: of its processes
 };
 

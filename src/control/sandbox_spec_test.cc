@@ -314,9 +314,36 @@ TEST(Records, WhatIsKeptComesBack) {
   spec.budget = {100, 5'000'000'000, true, 42, 7};
   spec.models = true;
   spec.token = true;
+  spec.interpreters[Language::Python] = {true, {"json", "numpy"}};
+  spec.interpreters[Language::JavaScript] = {false, {}};
+  spec.interpreter_processes = {3, 9};
   const auto again = parse_kept_spec(to_json(spec));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, spec);
+}
+
+TEST(Plan, InterpretersAreTheWishsThenTheProfiles) {
+  FleetOptions options;
+  options.profiles["science"].interpreters = {{Language::Python, {true, {"numpy"}}}};
+  CreateWish wish;
+  wish.profile = "science";
+  auto plan = plan_sandbox(wish, options);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->interpreters.at(Language::Python).imports, std::vector<std::string>{"numpy"});
+  wish.interpreters.emplace();
+  plan = plan_sandbox(wish, options);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->interpreters.empty());
+  for (const std::string& name : {std::string("a b"), std::string("os; x"), std::string(),
+                                  std::string(kImportBytesMax + 1, 'a')}) {
+    wish.interpreters = InterpreterWishes{{Language::Python, {true, {name}}}};
+    plan = plan_sandbox(wish, options);
+    ASSERT_FALSE(plan) << name;
+    EXPECT_EQ(plan.error().field, "interpreters.python.imports");
+  }
+  wish.interpreters = InterpreterWishes{{Language::Python, {true, {}}}};
+  wish.interpreters->at(Language::Python).imports.assign(kImportsMax + 1, "a");
+  EXPECT_FALSE(plan_sandbox(wish, options));
 }
 
 TEST(Records, ABrokenRecordIsRefused) {

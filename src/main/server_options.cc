@@ -46,6 +46,12 @@ control::CreateWish profile_of(const policy::ProfileSettings& said) {
                                                            : engine::RootMode::ReadOnly;
   }
   for (const auto& [name, value] : said.env) wish.environment.emplace_back(name, value);
+  if (!said.interpreters.empty()) wish.interpreters.emplace();
+  for (const auto& [name, one] : said.interpreters) {
+    const auto language =
+        name == "python" ? control::Language::Python : control::Language::JavaScript;
+    (*wish.interpreters)[language] = {one.warm, one.imports};
+  }
   return wish;
 }
 

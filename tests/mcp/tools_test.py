@@ -40,8 +40,29 @@ class Tools(McpCase):
                              stdin="in")
         self.assertEqual(out["stdout"], "10 in\n")
         self.assertEqual(self.talk.tool("run_code", language="bash", code="echo ${BASH_VERSION%%.*}")["exit_code"], 0)
-        self.assertIn("ZeroDivisionError", self.talk.tool("run_code", language="python", code="1/0")["stderr"])
+        out = self.talk.tool("run_code", language="python", code="def f():\n    return 1/0\nf()")
+        self.assertEqual((out["exit_code"], out["error"]["name"]), (1, "ZeroDivisionError"))
+        self.assertIn("return 1/0", out["error"]["traceback"])
         self.failed(lambda: self.talk.tool("run_code", language="cobol", code=""), "arguments.language")
+
+    def test_code_in_a_context(self):
+        out = self.talk.tool("run_code", language="python", code="x = 41", context="new", env={"A": "b"})
+        context = out["context"]
+        out = self.talk.tool("run_code", language="python", code="import os; x + 1, os.environ['A']", context=context)
+        self.assertEqual((out["value"], out["context"]), ("(42, 'b')", context))
+        self.failed(lambda: self.talk.tool("run_code", language="python", code="x", context="nonesuch"), "no context")
+        self.failed(lambda: self.talk.tool("run_code", language="bash", code="x", context="new"), "arguments.context")
+
+    def test_code_shows_pictures_and_tables(self):
+        code = ("class Both:\n"
+                "    def _repr_png_(self): return b'png'\n"
+                "    def _repr_html_(self): return '<b>'\n"
+                "Both()")
+        result = self.talk.ask("tools/call", {"name": "run_code", "arguments": {"language": "python", "code": code}})
+        text, picture = result["content"]
+        self.assertEqual(picture, {"type": "image", "data": "cG5n", "mimeType": "image/png"})
+        self.assertEqual(result["structuredContent"]["outputs"][0]["text/html"], "<b>")
+        self.assertIn("value: <", text["text"])
 
     def test_a_process_is_followed_and_ended(self):
         process = self.talk.tool("start", command="echo up; while read line; do echo got $line; done; echo bye >&2")["process"]

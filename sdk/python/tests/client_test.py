@@ -63,6 +63,32 @@ class Commands(ClientCase):
         self.assertEqual(done.stdout, "/tmp\nb\n")
         self.assertTrue(sandbox.exec("sleep 1000", timeout_seconds=0.2).timed_out)
 
+    def test_a_command_with_a_sandbox_of_its_own(self):
+        done = self.client.run(["cat", "a.txt", "-"], caisson.SandboxConfig(files={"a.txt": "file "}), stdin=b"input")
+        self.assertEqual((done.stdout, done.exit_code), ("file input", 0))
+        with self.assertRaises(caisson.NotFoundError):
+            self.client.get(done.sandbox)
+
+    def test_code(self):
+        sandbox = self.sandbox(interpreters=caisson.Interpreters(python=caisson.Interpreter(imports=["math"])))
+        told = sandbox.run_code("print('out')\n1 + 1")
+        self.assertEqual((told.ok, told.value, told.stdout), (True, "2", "out\n"))
+        self.assertEqual(sandbox.run_code("1 / 0").error.name, "ZeroDivisionError")
+        picture = "class P:\n    def _repr_png_(self): return b'png'\nP()"
+        self.assertEqual(sandbox.run_code(picture).pngs, [b"png"])
+        with sandbox.contexts.create(imports=["math"]) as context:
+            context.run("x = 40")
+            self.assertEqual(context.run("x + math.floor(2.5)").value, "42")
+            self.assertEqual([one.id for one in sandbox.contexts.list()], [context.id])
+            context.interrupt()
+            with context.run_stream("print(x)\nx") as stream:
+                self.assertEqual([one.data for one in stream], [b"40\n"])
+            self.assertEqual(stream.result.value, "40")
+        with self.assertRaises(caisson.GoneError):
+            context.run("x")
+        with sandbox.run_code_stream("print('one')") as stream:
+            self.assertEqual(stream.wait().exit_code, 0)
+
     def test_streamed(self):
         sandbox = self.sandbox()
         with sandbox.exec_stream("cat; echo err >&2; exit 5", stdin="given") as stream:
@@ -226,6 +252,8 @@ class Life(ClientCase):
             self.assertEqual(conflict.exception.conflicts, ["/workspace/a.txt"])
         undone = sandbox.undo(snapshot="first")
         self.assertEqual((undone.snapshot, sandbox.files.read_text("a.txt")), (kept.id, "one\n"))
+        with self.assertRaises(caisson.InvalidArgumentError):
+            sandbox.promote("native", end_processes=True)  # it is there already
         self.assertEqual(self.client.diff("snapshot:first", f"sandbox:{sandbox.id}").changes, [])
 
     def test_policies_and_usage(self):

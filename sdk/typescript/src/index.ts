@@ -5,6 +5,7 @@ export { Audit, Secrets, Tokens, Users } from './admin.js';
 export { AttachedCommand, Terminal, type TerminalRequest } from './attached.js';
 export type { Bytes } from './bytes.js';
 export { Client, type ServerEvent } from './client.js';
+export { Context, Contexts } from './contexts.js';
 export type * from './contract/models.js';
 export { errorCodes } from './contract/models.js';
 export { type OperationId, type OperationSpec, type Operations, operations } from './contract/operations.js';
@@ -18,7 +19,7 @@ export {
   Watch,
   type WriteOptions,
 } from './files.js';
-export { type Exit, type OutputPiece, OutputStream, type Started, type StreamName } from './output.js';
+export { CodeStream, type Exit, type OutputPiece, OutputStream, type Started, type StreamName } from './output.js';
 export { type PortRequest, Ports as SandboxPorts } from './ports.js';
 export { Process, Processes } from './processes.js';
 export { Sandbox } from './sandbox.js';

@@ -1,5 +1,6 @@
 // What a program prints, piece by piece, and how it ended.
 import { fromBase64 } from './bytes.js';
+import type { CodeResponse } from './contract/models.js';
 import { ConnectionLostError } from './errors.js';
 import type { ServerSentEvent } from './events.js';
 
@@ -150,5 +151,68 @@ export class OutputStream implements AsyncIterable<OutputPiece> {
   private settle(failure: unknown): void {
     this.begun.reject(failure);
     this.ended.reject(failure);
+  }
+}
+
+/**
+ * Output of code as it comes, read like an OutputStream; `result` is settled when the loop has seen the end, and its own
+ * outputs are empty.
+ */
+export class CodeStream implements AsyncIterable<OutputPiece> {
+  private readonly ended = new Settled<CodeResponse>();
+  private readonly pieces: AsyncGenerator<OutputPiece, void, undefined>;
+
+  constructor(
+    events: AsyncIterable<ServerSentEvent>,
+    private readonly hangUp: AbortController,
+  ) {
+    this.pieces = this.read(events);
+  }
+
+  get result(): Promise<CodeResponse> {
+    return this.ended.promise;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<OutputPiece> {
+    return this.pieces;
+  }
+
+  /** Reads to the end and keeps nothing. */
+  async drain(): Promise<CodeResponse> {
+    for await (const _ of this.pieces);
+    return this.result;
+  }
+
+  async close(): Promise<void> {
+    this.hangUp.abort();
+    await this.pieces.return();
+    this.ended.reject(unread());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private async *read(events: AsyncIterable<ServerSentEvent>): AsyncGenerator<OutputPiece, void, undefined> {
+    let failure: unknown = unread();
+    try {
+      const maker = new PieceMaker();
+      for await (const event of events) {
+        if (event.name === 'result') {
+          yield* maker.rest();
+          this.ended.resolve(JSON.parse(event.data) as CodeResponse);
+          return;
+        }
+        if (event.name !== 'stdout' && event.name !== 'stderr') continue;
+        const chunk = JSON.parse(event.data) as Chunk;
+        yield maker.make(event.name, fromBase64(chunk.data), chunk.offset, chunk.lost);
+      }
+      throw new ConnectionLostError('the stream ended before the code did', true);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      this.ended.reject(failure);
+    }
   }
 }

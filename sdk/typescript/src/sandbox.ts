@@ -1,13 +1,14 @@
 // One sandbox. `await using sandbox = await client.sandboxes.create()` destroys it at the end of the block.
 import './dispose.js';
 import { AttachedCommand, Terminal, type TerminalRequest } from './attached.js';
+import { Contexts, runCode, streamCode } from './contexts.js';
 import type * as models from './contract/models.js';
 import type { Operations } from './contract/operations.js';
 import { GoneError, NotFoundError } from './errors.js';
 import { openEvents, withHangUp } from './events.js';
 import { Files } from './files.js';
 import { slackMs } from './limits.js';
-import { OutputStream } from './output.js';
+import { type CodeStream, OutputStream } from './output.js';
 import { Ports } from './ports.js';
 import { Processes } from './processes.js';
 import type { CallOptions } from './settings.js';
@@ -20,6 +21,7 @@ export class Sandbox {
   readonly files: Files;
   readonly processes: Processes;
   readonly ports: Ports;
+  readonly contexts: Contexts;
   private seen: models.SandboxInfo | undefined;
 
   constructor(
@@ -31,6 +33,7 @@ export class Sandbox {
     this.files = new Files(transport, id);
     this.processes = new Processes(transport, id);
     this.ports = new Ports(transport, id);
+    this.contexts = new Contexts(transport, id);
   }
 
   /** As it was last seen; undefined when it was only named. */
@@ -69,6 +72,24 @@ export class Sandbox {
     const { hangUp, options: inner } = withHangUp(options);
     const input = { ...this.input, query: { stream: 'sse' as const }, body };
     return new OutputStream(await openEvents(this.transport, 'exec', input, inner), hangUp);
+  }
+
+  /** Runs code by itself, in an interpreter that waits for it. To keep variables, use `contexts`. */
+  async runCode(
+    request: models.CodeRequest | string,
+    options: CallOptions = {},
+  ): Promise<models.CodeResponse> {
+    const body = typeof request === 'string' ? { code: request } : request;
+    return runCode(this.transport, this.id, body, options);
+  }
+
+  /** The output comes while it runs. Who stops reading ends the run. */
+  async runCodeStream(
+    request: models.CodeRequest | string,
+    options: CallOptions = {},
+  ): Promise<CodeStream> {
+    const body = typeof request === 'string' ? { code: request } : request;
+    return streamCode(this.transport, this.id, body, options);
   }
 
   /** Runs a command whose input is written while it runs. It dies with the connection. */

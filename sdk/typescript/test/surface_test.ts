@@ -106,6 +106,23 @@ test('commands, processes and terminals', async () => {
   await started.remove();
 });
 
+test('code and contexts', async () => {
+  expect(await box.runCode('print(1)\n1 + 1')).toMatchObject({ value: '2', stdout: '1\n', error: null });
+  expect((await box.runCode('1 / 0')).error).toMatchObject({ name: 'ZeroDivisionError' });
+  const stream = await box.runCodeStream('print("one")\n3');
+  expect((await allOf(stream)).map((piece) => piece.text).join('')).toBe('one\n');
+  expect(await stream.result).toMatchObject({ value: '3' });
+  {
+    await using context = await box.contexts.create({ imports: ['math'] });
+    await context.run('x = 40');
+    expect(await context.run('x + math.floor(2.5)')).toMatchObject({ value: '42' });
+    expect((await box.contexts.list()).map(({ id }) => id)).toEqual([context.id]);
+    await context.interrupt();
+    expect(await (await context.runStream('x')).drain()).toMatchObject({ value: '40' });
+  }
+  expect(await box.contexts.list()).toEqual([]);
+});
+
 test('files', async () => {
   const { files } = box;
   expect((await files.write('b/c.txt', 'two')).size).toBe(3);

@@ -1,7 +1,7 @@
 // TypeScript types of the contract's schemas.
 
 // Names that mean something else in TypeScript, or that the client has for the object behind them.
-const renamed = { Error: 'ErrorBody', Sandbox: 'SandboxInfo', Process: 'ProcessInfo' };
+const renamed = { Error: 'ErrorBody', Sandbox: 'SandboxInfo', Process: 'ProcessInfo', Context: 'ContextInfo' };
 
 export const banner =
   '// Generated from api/openapi.yaml by tools/generate.mjs. To change it, change the contract and run\n' +

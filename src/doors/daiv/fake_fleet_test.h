@@ -35,6 +35,12 @@ class EmptyFleet : public control::Fleet {
   CAISSON_NOT_HERE(control::ProcessView, wait, const Caller&, std::string, std::uint32_t,
                    milliseconds)
   CAISSON_NOT_HERE(void, forget, const Caller&, std::string, std::uint32_t)
+  CAISSON_NOT_HERE(control::CodeOutcome, run_code, const Caller&, std::string, control::CodeWish)
+  CAISSON_NOT_HERE(control::ContextView, create_context, const Caller&, std::string,
+                   control::ContextWish)
+  CAISSON_NOT_HERE(std::vector<control::ContextView>, contexts, const Caller&, std::string)
+  CAISSON_NOT_HERE(void, interrupt_context, const Caller&, std::string, std::string)
+  CAISSON_NOT_HERE(void, remove_context, const Caller&, std::string, std::string)
   CAISSON_NOT_HERE(void, move, const Caller&, std::string, std::string, std::string, bool)
   CAISSON_NOT_HERE(std::unique_ptr<control::WatchStream>, watch, const Caller&, std::string,
                    std::string, bool)

@@ -16,7 +16,8 @@ namespace caisson::mcp {
 
 struct ToolAnswer {
   boost::json::object structured;
-  std::string text;  // empty: the structured content as JSON
+  std::string text;               // empty: the structured content as JSON
+  boost::json::array pictures{};  // further content, as the protocol has it
 };
 
 // One call of a tool; it lives as long as its handler runs.
@@ -53,6 +54,8 @@ awaitable<Result<ToolAnswer>> run_command(ToolCall& call, control::ExecWish wish
 // tool_run.cc
 awaitable<Result<ToolAnswer>> run(ToolCall& call);
 awaitable<Result<ToolAnswer>> run_code(ToolCall& call);
+// tool_code.cc
+awaitable<Result<ToolAnswer>> interpret(ToolCall& call);
 // tool_process.cc
 awaitable<Result<ToolAnswer>> start(ToolCall& call);
 awaitable<Result<ToolAnswer>> poll(ToolCall& call);

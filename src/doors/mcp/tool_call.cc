@@ -80,7 +80,9 @@ json::object shaped(const Call& call, ToolAnswer answer, const Place& place) {
     answer.text += "\n" + note;
   }
   json::object out;
-  out["content"] = json::array{content(std::move(answer.text))};
+  json::array parts{content(std::move(answer.text))};
+  for (json::value& picture : answer.pictures) parts.push_back(std::move(picture));
+  out["content"] = std::move(parts);
   out["structuredContent"] = std::move(answer.structured);
   out["isError"] = false;
   return out;

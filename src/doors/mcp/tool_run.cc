@@ -1,4 +1,5 @@
-// run and run_code: one command, to its end.
+// run and run_code: one command, to its end. What runs in an interpreter that waits for it is in
+// tool_code.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,9 +26,7 @@ struct Language {
   std::string_view flag;
 };
 // The code is an argument: so the audit has it, and the program's own input stays free.
-constexpr std::array<Language, 7> kLanguages{{{"python", "python3", "-c"},
-                                              {"javascript", "node", "-e"},
-                                              {"bash", "bash", "-c"},
+constexpr std::array<Language, 5> kLanguages{{{"bash", "bash", "-c"},
                                               {"sh", "sh", "-c"},
                                               {"ruby", "ruby", "-e"},
                                               {"perl", "perl", "-e"},
@@ -118,6 +117,10 @@ awaitable<Result<ToolAnswer>> run(ToolCall& call) {
 }
 
 awaitable<Result<ToolAnswer>> run_code(ToolCall& call) {
+  const json::value* name = call.arguments.if_contains("language");
+  if (name != nullptr && name->is_string() &&
+      (name->get_string() == "python" || name->get_string() == "javascript"))
+    co_return co_await interpret(call);
   auto wish = code_wish(call.arguments);
   if (!wish) co_return std::unexpected(wish.error());
   const std::string program = wish->argv.front();

@@ -156,6 +156,8 @@ class Fleet final : public FileStateFleet {
   control::CreateWish created;
   control::ExecWish executed;
   control::ExecOutcome outcome;
+  control::CodeWish ran;
+  control::CodeOutcome code_outcome;
   std::optional<Error> not_ready;
 
   control::FileView file_view() const {
@@ -260,6 +262,35 @@ class Fleet final : public FileStateFleet {
   }
   awaitable<Result<void>> forget(const Caller&, std::string id, std::uint32_t) override {
     CAISSON_FAKE("forget");
+    co_return Result<void>{};
+  }
+  awaitable<Result<control::CodeOutcome>> run_code(const Caller&, std::string id,
+                                                   control::CodeWish wish) override {
+    CAISSON_FAKE("code " + wish.code);
+    ran = std::move(wish);
+    co_return code_outcome;
+  }
+  awaitable<Result<control::ContextView>> create_context(const Caller&, std::string id,
+                                                         control::ContextWish wish) override {
+    CAISSON_FAKE("context " + std::string(control::to_string(wish.language)));
+    control::ContextView made;
+    made.id = "context";
+    made.language = wish.language;
+    co_return made;
+  }
+  awaitable<Result<std::vector<control::ContextView>>> contexts(const Caller&,
+                                                                std::string id) override {
+    CAISSON_FAKE("contexts");
+    co_return std::vector<control::ContextView>(1);
+  }
+  awaitable<Result<void>> interrupt_context(const Caller&, std::string id,
+                                            std::string context) override {
+    CAISSON_FAKE("interrupt " + context);
+    co_return Result<void>{};
+  }
+  awaitable<Result<void>> remove_context(const Caller&, std::string id,
+                                         std::string context) override {
+    CAISSON_FAKE("delete " + context);
     co_return Result<void>{};
   }
   awaitable<Result<control::FileView>> stat(const Caller&, std::string id, std::string path,

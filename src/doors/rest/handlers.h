@@ -52,6 +52,12 @@ awaitable<Result<void>> execute_tool(Call& call);
 awaitable<Result<void>> exec(Call& call);
 awaitable<Result<void>> run_once(Call& call);
 awaitable<Result<void>> exec_socket(Call& call);
+// code.cc
+awaitable<Result<void>> run_code(Call& call);
+awaitable<Result<void>> create_context(Call& call);
+awaitable<Result<void>> list_contexts(Call& call);
+awaitable<Result<void>> interrupt_context(Call& call);
+awaitable<Result<void>> remove_context(Call& call);
 // processes.cc, process_output.cc, terminal.cc
 awaitable<Result<void>> start_process(Call& call);
 awaitable<Result<void>> list_processes(Call& call);

@@ -45,11 +45,12 @@ struct Replies::State {
 };
 
 bool takes_key(std::string_view operation) noexcept {
-  constexpr std::array<std::string_view, 20> kOperations = {
-      "createSandbox", "forkSandbox", "createSnapshot", "undo",           "merge",
-      "run",           "exec",        "executeTool",    "startProcess",   "signalProcess",
-      "recordUsage",   "buildImage",  "pauseSandbox",   "resumeSandbox",  "stopSandbox",
-      "startSandbox",  "makeFolder",  "moveFile",       "promoteSandbox", "hibernateSandbox"};
+  constexpr std::array<std::string_view, 22> kOperations = {
+      "createSandbox", "forkSandbox",  "createSnapshot", "undo",           "merge",
+      "run",           "exec",         "executeTool",    "startProcess",   "signalProcess",
+      "recordUsage",   "buildImage",   "pauseSandbox",   "resumeSandbox",  "stopSandbox",
+      "startSandbox",  "makeFolder",   "moveFile",       "promoteSandbox", "hibernateSandbox",
+      "runCode",       "createContext"};
   return std::ranges::find(kOperations, operation) != kOperations.end();
 }
 

@@ -42,7 +42,7 @@ struct Match {
   const Route* route = nullptr;
   std::size_t index = 0;  // in the table
   std::string id;         // {id}, decoded
-  std::string part;       // {pid} or {port}, decoded
+  std::string part;       // {pid}, {port} or {context}, decoded
   std::string tail;       // {path...}, decoded
   std::string raw_tail;   // the same as it was sent, with its leading '/' or empty
 };

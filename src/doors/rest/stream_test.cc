@@ -93,6 +93,47 @@ TEST(Exec, CollectsAndEncodes) {
   EXPECT_EQ(house.fleet.executed.input, "hi");
 }
 
+TEST(Code, IsRunAndToldWithAllThatItShows) {
+  House house;
+  house.fleet.code_outcome.value = "2\xff";
+  house.fleet.code_outcome.error = control::CodeError{"E", "v", "t"};
+  house.fleet.code_outcome.outputs.push_back({true, {{"text/plain", "2"}}});
+  const auto answer = house.ask(
+      {.method = Method::Post,
+       .path = sandbox_path("/code"),
+       .body = R"({"code":"1+1","language":"javascript","context":"c","timeout_seconds":3})"});
+  EXPECT_EQ(answer->code, 200U) << answer->body;
+  const auto body = boost::json::parse(answer->body);
+  EXPECT_EQ(body.at("value"), "2\xEF\xBF\xBD");
+  EXPECT_EQ(body.at("error").at("name"), "E");
+  EXPECT_EQ(body.at("outputs").at(0).at("data").at("text/plain"), "2");
+  EXPECT_EQ(house.fleet.ran.language, control::Language::JavaScript);
+  EXPECT_EQ(house.fleet.ran.context, "c");
+  EXPECT_EQ(house.fleet.ran.timeout_seconds, 3);
+  for (const char* bad : {"{}", R"({"code":1})", R"({"code":"","language":"ruby"})",
+                          R"({"code":"","cod":""})", R"({"code":"","timeout_seconds":0})"}) {
+    const auto refused =
+        house.ask({.method = Method::Post, .path = sandbox_path("/code"), .body = bad});
+    EXPECT_EQ(refused->code, 400U) << bad;
+  }
+}
+
+TEST(Code, ContextsAreOpenedListedInterruptedAndEnded) {
+  House house;
+  auto answer = house.ask(
+      {.method = Method::Post, .path = sandbox_path("/contexts"), .body = R"({"imports":["a"]})"});
+  EXPECT_EQ(answer->code, 201U) << answer->body;
+  EXPECT_EQ(boost::json::parse(answer->body).at("language"), "python");
+  answer = house.ask({.path = sandbox_path("/contexts")});
+  EXPECT_EQ(boost::json::parse(answer->body).at("contexts").as_array().size(), 1U);
+  answer = house.ask({.method = Method::Post, .path = sandbox_path("/contexts/abc/interrupt")});
+  EXPECT_EQ(answer->code, 204U) << answer->body;
+  EXPECT_TRUE(called(house, "interrupt abc"));
+  answer = house.ask({.method = Method::Delete, .path = sandbox_path("/contexts/abc")});
+  EXPECT_EQ(answer->code, 204U);
+  EXPECT_TRUE(called(house, "delete abc"));
+}
+
 TEST(ProcessOutput, GoesOnWhereItStopped) {
   House house;
   fill_output(house);

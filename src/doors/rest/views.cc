@@ -100,6 +100,18 @@ json::object to_json(const control::BudgetWish& budget) {
 
 }  // namespace
 
+namespace {
+
+json::object interpreters_json(const control::InterpreterWishes& wishes) {
+  json::object out;
+  for (const auto& [language, wish] : wishes)
+    out[control::to_string(language)] =
+        json::object{{"warm", wish.warm}, {"imports", texts(wish.imports)}};
+  return out;
+}
+
+}  // namespace
+
 json::object to_json(const control::SandboxView& view) {
   constexpr double kMebibyte = 1024.0 * 1024.0;
   const engine::Limits& limits = view.limits;
@@ -154,6 +166,7 @@ json::object to_json(const control::SandboxView& view) {
                       {"persistent", view.persistent},
                       {"checkpoint", checkpoint_name(view.checkpoint)},
                       {"volumes", to_json(view.volumes)},
+                      {"interpreters", interpreters_json(view.interpreters)},
                       {"end_reason", view.end_reason}};
 }
 

@@ -98,6 +98,28 @@ void read_files(Fields& fields, control::CreateWish& wish) {
   }
 }
 
+void read_interpreter(Fields& fields, control::Language language,
+                      control::InterpreterWishes& wishes) {
+  const auto* said = fields.object(control::to_string(language));
+  if (said == nullptr) return;
+  Fields inner(*said, fields.path(control::to_string(language)));
+  control::InterpreterWish& wish = wishes[language];
+  wish.warm = inner.boolean("warm").value_or(true);
+  wish.imports = inner.texts("imports", control::kImportsMax, {1, control::kImportBytesMax, false})
+                     .value_or(std::vector<std::string>{});
+  fields.adopt(inner.finish());
+}
+
+void read_interpreters(Fields& fields, control::CreateWish& wish) {
+  const auto* interpreters = fields.object("interpreters");
+  if (interpreters == nullptr) return;
+  Fields inner(*interpreters, "interpreters");
+  wish.interpreters.emplace();
+  for (const auto language : {control::Language::Python, control::Language::JavaScript})
+    read_interpreter(inner, language, *wish.interpreters);
+  fields.adopt(inner.finish());
+}
+
 // What exec and processes share.
 void read_command(Fields& fields, control::ExecWish& wish) {
   wish.command = fields.text("command", {1, control::kCommandBytesMax, false});
@@ -212,6 +234,7 @@ Result<control::CreateWish> create_wish(const json::object& body) {
   wish.root_capabilities = fields.boolean("root_capabilities");
   wish.hostname = fields.text("hostname", {1, 63, false});
   wish.labels = read_labels(fields);
+  read_interpreters(fields, wish);
   if (const auto* budget = fields.object("budget")) {
     auto inner = budget_wish(*budget);
     if (inner) {
@@ -285,6 +308,48 @@ Result<control::ProcessWish> process_wish(const json::object& body) {
   if (const auto columns = fields.integer("cols", 1, kTerminalSideMax)) {
     wish.columns = static_cast<std::uint16_t>(*columns);
   }
+  TRY(fields.finish());
+  return wish;
+}
+
+namespace {
+
+constexpr TextRule kImportRule{1, control::kImportBytesMax, false};
+
+control::Language language(Fields& fields) {
+  const auto said = fields.choice("language", {"python", "javascript"});
+  return said == "javascript" ? control::Language::JavaScript : control::Language::Python;
+}
+
+}  // namespace
+
+Result<control::CodeWish> code_wish(const json::object& body) {
+  Fields fields(body);
+  control::CodeWish wish;
+  fields.require("code");
+  wish.code = fields.text("code", {0, control::kCodeBytesMax, true}).value_or("");
+  wish.language = language(fields);
+  wish.context = fields.text("context", {1, 64, false});
+  wish.environment = environment(fields);
+  wish.workdir = workdir(fields);
+  wish.input = fields.text("stdin", {0, kJsonBytesMax, true});
+  wish.timeout_seconds = fields.positive("timeout_seconds", kCommandSecondsMax);
+  if (const auto max =
+          fields.integer("output_bytes_max", control::kOutputBytesMin, control::kOutputBytesMax)) {
+    wish.output_bytes_max = static_cast<std::uint32_t>(*max);
+  }
+  TRY(fields.finish());
+  return wish;
+}
+
+Result<control::ContextWish> context_wish(const json::object& body) {
+  Fields fields(body);
+  control::ContextWish wish;
+  wish.language = language(fields);
+  wish.imports = fields.texts("imports", control::kImportsMax, kImportRule)
+                     .value_or(std::vector<std::string>{});
+  wish.environment = environment(fields);
+  wish.workdir = workdir(fields);
   TRY(fields.finish());
   return wish;
 }

@@ -40,6 +40,9 @@ struct RunBody {
 [[nodiscard]] Result<RunBody> run_wish(const boost::json::object& body);
 [[nodiscard]] Result<control::ProcessWish> process_wish(const boost::json::object& body);
 
+[[nodiscard]] Result<control::CodeWish> code_wish(const boost::json::object& body);
+[[nodiscard]] Result<control::ContextWish> context_wish(const boost::json::object& body);
+
 struct SignalWish {
   int number = 0;
   bool tree = false;

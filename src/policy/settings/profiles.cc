@@ -19,6 +19,7 @@ using namespace setting;  // NOLINT(google-build-using-namespace): the words of 
 
 constexpr std::array<std::string_view, 2> kModes = {"none", "allowlist"};
 constexpr std::array<std::string_view, 2> kRoots = {"read_only", "writable"};
+constexpr std::array<std::string_view, 2> kLanguages = {"python", "javascript"};
 
 // --- network ---
 
@@ -107,7 +108,35 @@ Result<void> read_env(const YamlNode& node, std::string_view path, ProfileSettin
   return {};
 }
 
-constexpr std::array<Field<ProfileSettings>, 8> kProfileFields = {{
+constexpr std::array<Field<InterpreterSettings>, 2> kInterpreterFields = {{
+    {"warm",
+     [](const YamlNode& node, std::string_view path, InterpreterSettings& out) -> Result<void> {
+       out.warm = TRY(read_truth(node, path));
+       return {};
+     }},
+    {"imports",
+     [](const YamlNode& node, std::string_view path, InterpreterSettings& out) -> Result<void> {
+       TRY(require_list(node, path, kImportsMax));
+       for (const YamlNode& item : node.items)
+         out.imports.push_back(TRY(read_text(item, path, kImportBytesMax)));
+       return {};
+     }},
+}};
+
+template <std::size_t kWhich>
+Result<void> read_interpreter(const YamlNode& node, std::string_view path, ProfileSettings& out) {
+  InterpreterSettings interpreter;
+  TRY(read_fields(node, path, kInterpreterFields, interpreter));
+  out.interpreters[std::string(kLanguages[kWhich])] = std::move(interpreter);
+  return {};
+}
+
+constexpr std::array<Field<ProfileSettings>, 2> kInterpretersFields = {{
+    {kLanguages[0], read_interpreter<0>},
+    {kLanguages[1], read_interpreter<1>},
+}};
+
+constexpr std::array<Field<ProfileSettings>, 9> kProfileFields = {{
     {"base_image",
      [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
        out.base_image = TRY(read_image(node, path));
@@ -137,6 +166,10 @@ constexpr std::array<Field<ProfileSettings>, 8> kProfileFields = {{
      [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
        out.minimum_tier = TRY(read_tier(node, path));
        return {};
+     }},
+    {"interpreters",
+     [](const YamlNode& node, std::string_view path, ProfileSettings& out) -> Result<void> {
+       return read_fields(node, path, kInterpretersFields, out);
      }},
 }};
 
@@ -188,6 +221,11 @@ std::string print_profile(const ProfileSettings& profile) {
   if (!profile.env.empty()) out += "\n    env:";
   for (const auto& [name, value] : profile.env)
     out += fmt::format("\n      {}: {}", print_text(name), print_text(value));
+  if (!profile.interpreters.empty()) out += "\n    interpreters:";
+  for (const auto& [language, one] : profile.interpreters) {
+    out += fmt::format("\n      {}:\n        warm: {}", language, one.warm);
+    if (!one.imports.empty()) out += "\n        imports:" + print_list(one.imports, 10);
+  }
   return out.empty() ? " {}" : out;
 }
 

@@ -38,6 +38,8 @@ inline constexpr std::size_t kDomainsMax = 256;
 inline constexpr std::size_t kImageBytesMax = 255;
 inline constexpr std::size_t kEnvValueBytesMax = 4096;
 inline constexpr std::size_t kUserBytesMax = 32;
+inline constexpr std::size_t kImportsMax = 64;
+inline constexpr std::size_t kImportBytesMax = 256;
 inline constexpr std::int64_t kConcurrentMax = 100'000;
 inline constexpr std::int64_t kProcessesMax = 4'000'000;
 inline constexpr std::int64_t kMegabytesMax = std::int64_t{1} << 24U;
@@ -95,6 +97,14 @@ struct NetworkSettings {
   friend bool operator==(const NetworkSettings&, const NetworkSettings&) = default;
 };
 
+// An interpreter of a profile's sandboxes, by its language.
+struct InterpreterSettings {
+  bool warm = true;  // it is started with the sandbox
+  std::vector<std::string> imports;
+
+  friend bool operator==(const InterpreterSettings&, const InterpreterSettings&) = default;
+};
+
 struct ProfileSettings {
   std::optional<std::string> base_image;
   std::optional<std::vector<std::string>> tools;
@@ -104,6 +114,7 @@ struct ProfileSettings {
   std::optional<SandboxTier> tier;
   std::optional<SandboxTier> minimum_tier;
   std::map<std::string, std::string> env;
+  std::map<std::string, InterpreterSettings> interpreters;
 
   friend bool operator==(const ProfileSettings&, const ProfileSettings&) = default;
 };

@@ -107,6 +107,9 @@ TEST(Settings, ProfilesAreJudgedAsStrictly) {
                  "profiles.a.network.domain_allowlist");
   expect_refused("profiles: {a: {filesystem: {root: maybe}}}\n", "known: read_only, writable");
   expect_refused("profiles: {a: {env: {'A=B': x}}}\n", "profiles.a.env");
+  expect_refused("profiles: {a: {interpreters: {ruby: {}}}}\n", "unknown field \"ruby\"");
+  expect_refused("profiles: {a: {interpreters: {python: {warm: 1}}}}\n",
+                 "profiles.a.interpreters.python.warm");
   expect_refused("profiles: {a: {env: {A: [x]}}}\n", "profiles.a.env.A: must be a string");
   expect_refused("profiles: {" + std::string(kProfileNameBytesMax + 1, 'a') + ": {}}\n",
                  "is no name for a profile");
@@ -127,6 +130,9 @@ TEST(Settings, EveryListAndTextHasALimit) {
                  "too many");
   expect_refused("server: {user: " + std::string(kUserBytesMax + 1, 'a') + "}\n", "too many");
   expect_refused("profiles: {a: {env: {A: " + std::string(kEnvValueBytesMax + 1, 'a') + "}}}\n",
+                 "too many");
+  expect_refused("profiles: {a: {interpreters: {python: {imports: " +
+                     repeated("a", kImportsMax + 1) + "}}}}\n",
                  "too many");
   expect_refused("profiles: {a: {network: {mode: allowlist, domain_allowlist: " +
                      repeated("a.example", kDomainsMax + 1) + "}}}\n",
@@ -204,6 +210,7 @@ profiles:
     network: {mode: allowlist, domain_allowlist: ["*.example.com", API.example.com]}
     filesystem: {root: writable}
     env: {PATH: /bin, EMPTY: "", "null": "a: \"b\" \\"}
+    interpreters: {python: {imports: [json, numpy]}, javascript: {warm: false}}
   nothing: {}
 audit: {database_path: /a/b.db, anchor_path: /c, anchor_seconds: 5}
 logging: {level: ERROR, format: json}
@@ -231,6 +238,8 @@ TEST(Settings, EverySettingIsReadAndPrintedBack) {
   EXPECT_TRUE(settings->tiers.raise);
   EXPECT_EQ(settings->tiers.tenants.at("a: b"), SandboxTier::Native);
   EXPECT_EQ(settings->tiers.images.at("x/*"), SandboxTier::Gvisor);
+  EXPECT_EQ(all.interpreters.at("python"), (InterpreterSettings{true, {"json", "numpy"}}));
+  EXPECT_EQ(all.interpreters.at("javascript"), (InterpreterSettings{false, {}}));
   EXPECT_EQ(settings->profiles.at("nothing"), ProfileSettings());
   EXPECT_EQ(settings->logging.level, LogLevel::Error);
   const auto again = parse_settings(to_yaml(*settings), "printed");

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 _CLIENT_NAMES = {
     "Client": "_sync.client", "Sandbox": "_sync.sandbox", "Process": "_sync.processes", "Terminal": "_sync.socket",
     "AsyncClient": "_async.client", "AsyncSandbox": "_async.sandbox", "AsyncProcess": "_async.processes",
-    "AsyncTerminal": "_async.socket",
+    "AsyncTerminal": "_async.socket", "Context": "_sync.contexts", "AsyncContext": "_async.contexts",
+    "Interpreter": "requests", "Interpreters": "requests",
+    "CodeResult": "models", "CodeOutput": "models", "CodeError": "models", "ContextInfo": "models",
     "SandboxConfig": "requests", "Limits": "requests", "Network": "requests", "NetworkRule": "requests",
     "Inject": "requests", "Filesystem": "requests", "Budget": "requests", "VolumeUse": "requests",
     "SandboxInfo": "models", "ProcessInfo": "models", "ExecResult": "models", "RunResult": "models", "ToolResult": "models",
@@ -45,17 +47,23 @@ _WHERE = {**_CLIENT_NAMES, **dict.fromkeys(_ERROR_NAMES, "errors"), **dict.fromk
 
 if TYPE_CHECKING:
     from ._async.client import AsyncClient as AsyncClient
+    from ._async.contexts import AsyncContext as AsyncContext
     from ._async.processes import AsyncProcess as AsyncProcess
     from ._async.sandbox import AsyncSandbox as AsyncSandbox
     from ._async.socket import AsyncTerminal as AsyncTerminal
     from ._endpoint import ConfigurationError as ConfigurationError
     from ._sync.client import Client as Client
+    from ._sync.contexts import Context as Context
     from ._sync.processes import Process as Process
     from ._sync.sandbox import Sandbox as Sandbox
     from ._sync.socket import Terminal as Terminal
     from .errors import *
     from .local import *
     from .models import AuditRow as AuditRow
+    from .models import CodeError as CodeError
+    from .models import CodeOutput as CodeOutput
+    from .models import CodeResult as CodeResult
+    from .models import ContextInfo as ContextInfo
     from .models import Event as Event
     from .models import ExecResult as ExecResult
     from .models import Exit as Exit
@@ -71,6 +79,8 @@ if TYPE_CHECKING:
     from .requests import Budget as Budget
     from .requests import Filesystem as Filesystem
     from .requests import Inject as Inject
+    from .requests import Interpreter as Interpreter
+    from .requests import Interpreters as Interpreters
     from .requests import Limits as Limits
     from .requests import Network as Network
     from .requests import NetworkRule as NetworkRule

@@ -49,6 +49,7 @@ class Operation(Generic[T]):
 _V = "/api/v1"
 _BOX = _V + "/sandboxes/{id}"
 _PROCESS = _BOX + "/processes/{pid}"
+_CONTEXT = _BOX + "/contexts/{context}"
 _PORT = _BOX + "/ports/{port}/{path}"
 
 # --- sandboxes
@@ -102,6 +103,12 @@ EXECUTE_TOOL = Operation("executeTool", "POST", _BOX + "/tools/execute", m.ToolR
 RUN = Operation("run", "POST", _V + "/run", m.RunResult, r.RunRequest, keyed=True)
 EXEC = Operation("exec", "POST", _BOX + "/exec", m.ExecResult, r.ExecRequest, ("stream",), keyed=True, streams=True)
 EXEC_SOCKET = Operation("execSocket", "GET", _BOX + "/exec", Socket)
+RUN_CODE = Operation("runCode", "POST", _BOX + "/code", m.CodeResult, r.CodeRequest, ("stream",), keyed=True,
+                     streams=True)
+CREATE_CONTEXT = Operation("createContext", "POST", _BOX + "/contexts", m.ContextInfo, r.ContextRequest, keyed=True)
+LIST_CONTEXTS = Operation("listContexts", "GET", _BOX + "/contexts", m.ContextList)
+REMOVE_CONTEXT = Operation("removeContext", "DELETE", _CONTEXT, Nothing)
+INTERRUPT_CONTEXT = Operation("interruptContext", "POST", _CONTEXT + "/interrupt", Nothing)
 START_PROCESS = Operation("startProcess", "POST", _BOX + "/processes", m.ProcessInfo, r.ProcessRequest, keyed=True)
 LIST_PROCESSES = Operation("listProcesses", "GET", _BOX + "/processes", m.ProcessList)
 GET_PROCESS = Operation("getProcess", "GET", _PROCESS, m.ProcessInfo)

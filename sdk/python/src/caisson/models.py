@@ -7,7 +7,7 @@ import datetime
 from typing import Any, Dict, List, Literal
 
 from ._model import Model, field
-from .requests import Budget, Encoding, Filesystem, Limits, NetworkRule, Scope
+from .requests import Budget, Encoding, Filesystem, Interpreters, Language, Limits, NetworkRule, Scope
 
 
 class NetworkState(Model):
@@ -64,6 +64,7 @@ class SandboxInfo(Model):
     persistent: bool
     checkpoint: Literal["none", "each_call"]
     volumes: List[VolumeMount]
+    interpreters: Interpreters
     end_reason: str
 
 
@@ -397,6 +398,66 @@ class SnapshotList(Model):
 
 class ToolList(Model):
     tools: List[Tool]
+
+
+class CodeOutput(Model):
+    """Something that code has shown, in several forms of the same, by media type."""
+
+    main: bool
+    data: Dict[str, Any]
+
+    @property
+    def png(self) -> bytes | None:
+        """A plot or picture."""
+        data = self.data.get("image/png")
+        return None if data is None else base64.b64decode(data)
+
+
+class CodeError(Model):
+    name: str
+    value: str
+    traceback: str
+
+
+class CodeResult(Model):
+    """What a piece of code came to. An error in it is a result, not an exception."""
+
+    exit_code: int
+    value: str | None
+    outputs: List[CodeOutput]
+    outputs_truncated: bool
+    error: CodeError | None
+    stdout: str
+    stderr: str
+    stdout_lost_bytes: int
+    stderr_lost_bytes: int
+    timed_out: bool
+    context_ended: bool
+    duration_ms: float
+    run_ms: float
+    warnings: List[str]
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and self.error is None and not self.timed_out
+
+    @property
+    def pngs(self) -> list[bytes]:
+        """Every picture that was shown."""
+        return [png for one in self.outputs if (png := one.png) is not None]
+
+
+class ContextInfo(Model):
+    id: str
+    language: Language
+    workdir: str
+    created_at: datetime.datetime
+    busy: bool
+    runs: int
+
+
+class ContextList(Model):
+    contexts: List[ContextInfo]
 
 
 class ProcessList(Model):

@@ -8,6 +8,7 @@ from ._model import Model, field
 
 Scope = Literal["read", "use", "create", "admin"]
 Encoding = Literal["text", "base64"]
+Language = Literal["python", "javascript"]
 
 
 class Limits(Model):
@@ -76,6 +77,18 @@ class VolumeUse(Model):
     read_only: bool | None = None
 
 
+class Interpreter(Model):
+    """What an interpreter has imported before the first run, and whether it starts with the sandbox."""
+
+    warm: bool | None = None
+    imports: List[str] | None = None
+
+
+class Interpreters(Model):
+    python: Interpreter | None = None
+    javascript: Interpreter | None = None
+
+
 class SandboxConfig(Model):
     """What a sandbox shall be. Every field is optional."""
 
@@ -102,6 +115,7 @@ class SandboxConfig(Model):
     hostname: str | None = None
     budget: Budget | None = None
     labels: Mapping[str, str] | None = None
+    interpreters: Interpreters | None = None
 
 
 class ExecRequest(Model):
@@ -121,6 +135,23 @@ class RunRequest(ExecRequest):
     """A command, and the sandbox that is made for it."""
 
     sandbox: SandboxConfig | None = None
+
+class CodeRequest(Model):
+    code: str
+    language: Language | None = None
+    context: str | None = None
+    env: Mapping[str, str] | None = None
+    workdir: str | None = None
+    stdin: str | None = None
+    timeout_seconds: float | None = None
+    output_bytes_max: int | None = None
+
+
+class ContextRequest(Model):
+    language: Language | None = None
+    imports: Sequence[str] | None = None
+    env: Mapping[str, str] | None = None
+    workdir: str | None = None
 
 
 class ProcessRequest(Model):

@@ -118,6 +118,8 @@ export interface CreateRequest {
   tools?: string[] | null | undefined;
   /** Path to text, written under the workspace first. Together at most 4 MiB. */
   files?: Record<string, string> | null | undefined;
+  /** With what the interpreters of `code` start. */
+  interpreters?: Interpreters | null | undefined;
   /** No network when left out, or when the profile says nothing else. */
   network?: Network | null | undefined;
   resource_limits?: ResourceLimits | null | undefined;
@@ -279,6 +281,7 @@ export interface SandboxInfo {
     path: string;
     read_only: boolean;
   }[];
+  interpreters: Interpreters;
   end_reason: string;
 }
 
@@ -401,12 +404,14 @@ export interface Snapshot {
   created_at: string;
   labels: Record<string, string>;
   /** It has processes, too. A sandbox goes on with them when it is created with `memory`. */
-  memory?: {
-    /** On the disk. */
-    bytes: number;
-    /** What must be there to run them. */
-    runtime: string;
-  };
+  memory: SnapshotMemory | null;
+}
+
+export interface SnapshotMemory {
+  /** On the disk. */
+  bytes: number;
+  /** What must be there to run them. */
+  runtime: string;
 }
 
 export interface ForkRequest {
@@ -665,6 +670,108 @@ export interface RunResponse {
   peak_memory_bytes: number;
   /** Its id, by which the audit knows it. */
   sandbox: string;
+}
+
+export interface CodeRequest {
+  /** At most 1 MiB. */
+  code: string;
+  /** Python when left out. In a context it is the context's. */
+  language?: 'python' | 'javascript' | null | undefined;
+  /** Id of a context. Without it the code runs by itself. */
+  context?: string | null | undefined;
+  /** Variables, name to value. */
+  env?: Record<string, string> | null | undefined;
+  /** Absolute, or relative to the sandbox's own. */
+  workdir?: string | null | undefined;
+  /** All of standard input. */
+  stdin?: string | null | undefined;
+  /**
+   * A run by itself is killed then, with all it started. In a context it is interrupted first, and
+   * killed when it goes on.
+   */
+  timeout_seconds?: number | null | undefined;
+  /** Kept of each stream: its head and its tail. 1 MiB when left out. */
+  output_bytes_max?: number | null | undefined;
+}
+
+export interface CodeResponse {
+  /** As of a program that is this code. 128 + N when signal N ended it. */
+  exit_code: number;
+  /** Of the last expression */
+  value: string | null;
+  /** What was shown, in order. */
+  outputs: CodeOutput[];
+  /** Something was too large to be shown. */
+  outputs_truncated: boolean;
+  error: CodeError | null;
+  stdout: string;
+  stderr: string;
+  /** Between head and tail. */
+  stdout_lost_bytes: number;
+  stderr_lost_bytes: number;
+  timed_out: boolean;
+  /** The context is gone with its variables. */
+  context_ended: boolean;
+  /** Of the whole run, as the server saw it. */
+  duration_ms: number;
+  /** As the interpreter measured it. */
+  run_ms: number;
+  /** What the interpreter could not import ahead. */
+  warnings: string[];
+}
+
+export interface CodeOutput {
+  /** It is the value itself. */
+  main: boolean;
+  /**
+   * The same in several forms, by media type. Binary ones are base64, JSON is JSON, others are
+   * text.
+   */
+  data: Record<string, unknown>;
+}
+
+export interface CodeError {
+  /** Of the exception's class. */
+  name: string;
+  value: string;
+  traceback: string;
+}
+
+export interface ContextRequest {
+  /** Python when left out. */
+  language?: 'python' | 'javascript' | null | undefined;
+  /** Modules that are there by their names. One that is missing is a 400. */
+  imports?: string[] | null | undefined;
+  /** Variables, name to value. */
+  env?: Record<string, string> | null | undefined;
+  /** Absolute, or relative to the sandbox's own. */
+  workdir?: string | null | undefined;
+}
+
+export interface ContextInfo {
+  id: string;
+  language: 'python' | 'javascript';
+  /** In which it was opened. */
+  workdir: string;
+  created_at: string;
+  /** Something runs in it. */
+  busy: boolean;
+  runs: number;
+}
+
+export interface Interpreter {
+  /** It is started with the sandbox, not by the first call. True when left out. */
+  warm?: boolean | null | undefined;
+  /**
+   * Modules that it has imported before the first run. One that is missing is a warning of each
+   * run.
+   */
+  imports?: string[] | null | undefined;
+}
+
+export interface Interpreters {
+  python?: Interpreter | null | undefined;
+  javascript?: Interpreter | null | undefined;
 }
 
 export interface ProcessRequest {

@@ -424,6 +424,46 @@ export interface Operations {
     };
     answer: models.ExecResponse;
   };
+  /** Run code in an interpreter that waits for it. */
+  runCode: {
+    input: {
+      path: { id: string };
+      query?: { stream?: 'sse' | undefined };
+      body: models.CodeRequest;
+    };
+    answer: models.CodeResponse;
+  };
+  /** List the contexts of a sandbox. */
+  listContexts: {
+    input: {
+      path: { id: string };
+    };
+    answer: {
+      contexts: models.ContextInfo[];
+    };
+  };
+  /** Open a context, in which variables stay. */
+  createContext: {
+    input: {
+      path: { id: string };
+      body?: models.ContextRequest | undefined;
+    };
+    answer: models.ContextInfo;
+  };
+  /** End a context. */
+  removeContext: {
+    input: {
+      path: { id: string; context: string };
+    };
+    answer: void;
+  };
+  /** Interrupt what runs in a context. */
+  interruptContext: {
+    input: {
+      path: { id: string; context: string };
+    };
+    answer: void;
+  };
   /** The processes that were started. */
   listProcesses: {
     input: {
@@ -1165,6 +1205,46 @@ export const operations = {
     answers: 'json',
     scope: 'use',
     keyed: true,
+  },
+  runCode: {
+    method: 'POST',
+    path: '/api/v1/sandboxes/{id}/code',
+    sends: 'json',
+    answers: 'json',
+    scope: 'use',
+    keyed: true,
+  },
+  listContexts: {
+    method: 'GET',
+    path: '/api/v1/sandboxes/{id}/contexts',
+    sends: 'nothing',
+    answers: 'json',
+    scope: 'read',
+    keyed: false,
+  },
+  createContext: {
+    method: 'POST',
+    path: '/api/v1/sandboxes/{id}/contexts',
+    sends: 'json',
+    answers: 'json',
+    scope: 'use',
+    keyed: true,
+  },
+  removeContext: {
+    method: 'DELETE',
+    path: '/api/v1/sandboxes/{id}/contexts/{context}',
+    sends: 'nothing',
+    answers: 'nothing',
+    scope: 'use',
+    keyed: false,
+  },
+  interruptContext: {
+    method: 'POST',
+    path: '/api/v1/sandboxes/{id}/contexts/{context}/interrupt',
+    sends: 'nothing',
+    answers: 'nothing',
+    scope: 'use',
+    keyed: false,
   },
   listProcesses: {
     method: 'GET',

@@ -9,17 +9,18 @@ from typing import Any, Mapping, Sequence, Type
 from .. import _operations as op
 from .._wire import ANSWER_BYTES_MAX, EVENT_STREAM, own_refusal
 from ..errors import NotFoundError
-from ..models import (AuditPage, Diff, ExecResult, Merged, PortAnswer, Ports, Preview, SandboxInfo, Snapshot,
+from ..models import (AuditPage, CodeResult, Diff, ExecResult, Merged, PortAnswer, Ports, Preview, SandboxInfo, Snapshot,
                       ToolResult, Undone, Usage)
-from ..requests import (Encoding, ExecRequest, ForkRequest, LabelsRequest, Limits, MergeRequest, Network,
-                        PreviewRequest, PromoteRequest, SnapshotRequest, ToolRequest, UndoRequest, UsageRecord,
+from ..requests import (CodeRequest, Encoding, ExecRequest, ForkRequest, LabelsRequest, Language, Limits, MergeRequest,
+                        Network, PreviewRequest, PromoteRequest, SnapshotRequest, ToolRequest, UndoRequest, UsageRecord,
                         VisibilityRequest)
 from .caller import AsyncCaller
+from .contexts import AsyncCode, AsyncContexts
 from .files import AsyncFiles
 from .link import clock
 from .processes import AsyncProcesses, command_or_argv
 from .socket import AsyncCommand, AsyncTerminal, AsyncWebSocket
-from .stream import AsyncCommandStream
+from .stream import AsyncCodeStream, AsyncCommandStream
 
 
 class AsyncSandbox:
@@ -32,6 +33,8 @@ class AsyncSandbox:
         self.info = info
         self.files = AsyncFiles(caller, info.id)
         self.processes = AsyncProcesses(caller, info.id)
+        self.contexts = AsyncContexts(caller, info.id)
+        self._code = AsyncCode(caller, info.id)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} {self.info.state}>"
@@ -76,6 +79,21 @@ class AsyncSandbox:
         """A command with live input, over a WebSocket. It dies with the block."""
         wish = exec_request(command, env, workdir, None, timeout_seconds, merge_stderr, None, None)
         return AsyncCommand(self._caller, self._caller.request(op.EXEC_SOCKET, self._path), wish)
+
+    async def run_code(self, code: str, language: Language = "python", *, env: Mapping[str, str] | None = None,
+                       workdir: str | None = None, stdin: str | None = None, timeout_seconds: float | None = None,
+                       output_bytes_max: int | None = None) -> CodeResult:
+        """Runs code by itself in an interpreter that waits for it. To keep variables, use `contexts`."""
+        return await self._code.run(CodeRequest(
+            code=code, language=language, env=env, workdir=workdir, stdin=stdin, timeout_seconds=timeout_seconds,
+            output_bytes_max=output_bytes_max))
+
+    def run_code_stream(self, code: str, language: Language = "python", *, env: Mapping[str, str] | None = None,
+                        workdir: str | None = None, stdin: str | None = None,
+                        timeout_seconds: float | None = None) -> AsyncCodeStream:
+        """The output while it comes. Who leaves the block early ends the run."""
+        return self._code.stream(CodeRequest(code=code, language=language, env=env, workdir=workdir, stdin=stdin,
+                                             timeout_seconds=timeout_seconds))
 
     def terminal(self, *, command: str | None = None, rows: int | None = None, cols: int | None = None,
                  term: str | None = None, process: int | None = None) -> AsyncTerminal:

@@ -14,7 +14,7 @@ from typing import Callable, Generic, Literal, Type, TypeVar
 from .._events import EventParser, ServerEvent
 from .._wire import Request, make_error
 from ..errors import ConnectionLostError, ServerUnavailableError
-from ..models import Event, Exit, FileChange, Output
+from ..models import CodeResult, Event, Exit, FileChange, Output
 from ..server_models import Image, PullProgress
 from .caller import AsyncCaller
 from .exchange import AsyncExchange
@@ -139,6 +139,20 @@ class AsyncCommandStream(AsyncStream[Output]):
         if self.exit is None:
             raise ConnectionLostError("the stream was closed before the command ended")
         return self.exit
+
+
+class AsyncCodeStream(AsyncCommandStream):
+    """Output of code that is ended when its reader leaves. `result` is there behind the last of it."""
+
+    result: CodeResult | None = None
+
+    def _take(self, event: ServerEvent) -> Output | None:
+        if event.name != "result":
+            return super()._take(event)
+        self.result = CodeResult.from_json(event.data)
+        self.exit = Exit(exit_code=self.result.exit_code, signal=0, timed_out=self.result.timed_out, oom_killed=False)
+        self._done = True
+        return None
 
 
 class AsyncOutputStream(AsyncCommandStream):
