@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include "sys/file.h"
+#include "sys/mount.h"
 #include "sys/raw.h"
 
 namespace caisson::sys {
@@ -32,6 +34,7 @@ struct PendingNamespace::Helper {
   pid_t parent = 0;
   int go = -1;
   int report = -1;
+  int settings = -1;
   Preparation preparation = Preparation::Nothing;
   alignas(16) std::array<std::byte, kStackBytes> stack;
 
@@ -43,15 +46,18 @@ namespace {
 constexpr char kDone = 'd';
 constexpr char kFailed = 'f';
 
-bool write_file(const char* path, const char* text, std::size_t size) noexcept {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
+// A setting by its place in /proc.
+bool write_setting(int settings, const char* place, const char* text, std::size_t size) noexcept {
+  const int proc = settings >= 0 ? settings : ::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int fd = ::openat(proc, place, O_WRONLY | O_CLOEXEC);
+  if (settings < 0 && proc >= 0) ::close(proc);
   if (fd < 0) return false;
   const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
   ::close(fd);
   return written;
 }
 
-bool bring_loopback_up() noexcept {
+bool bring_loopback_up(int settings) noexcept {
   const int any = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (any < 0) return false;
   ifreq request{};
@@ -59,7 +65,7 @@ bool bring_loopback_up() noexcept {
   request.ifr_flags = IFF_UP;
   const bool up = ::ioctl(any, SIOCSIFFLAGS, &request) == 0;
   ::close(any);
-  return up && write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
+  return up && write_setting(settings, "sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
 }
 
 // A new root in which there is one folder and nothing of the host: a read-only tmpfs, put on any
@@ -74,18 +80,19 @@ bool leave_the_hosts_mounts() noexcept {
          ::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_RDONLY | kFlags, nullptr) == 0;
 }
 
-bool prepare(Preparation what) noexcept {
+bool prepare(Preparation what, int settings) noexcept {
   switch (what) {
     case Preparation::Nothing:
       return true;
     case Preparation::RefuseNested:
-      return write_file("/proc/sys/user/max_user_namespaces", "0", 1);
+      return write_setting(settings, "sys/user/max_user_namespaces", "0", 1);
     // Made here and not by clone: the kernel makes a network namespace in the process that asks for
     // it, for a third of a millisecond, and that need not be the launcher.
     case Preparation::Loopback:
-      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up();
+      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up(settings);
     case Preparation::LoopbackAndMounts:
-      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up() && leave_the_hosts_mounts();
+      return ::unshare(CLONE_NEWNET) == 0 && bring_loopback_up(settings) &&
+             leave_the_hosts_mounts();
   }
   return false;
 }
@@ -131,35 +138,59 @@ std::string map_text(const IdMap& map) {
 
 }  // namespace
 
-// Lives in our memory and on its own stack, with a copy of our descriptors. Ends when we do.
+// Lives in our memory and on its own stack, and has our descriptors until it is done: thousands may
+// be open here, and each would cost a copy and a close. Ends when we do.
 void PendingNamespace::Helper::main(void* argument) noexcept {
   const auto& helper = *static_cast<const Helper*>(argument);
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Who died before that line sends no signal any more. We would stay for good, and with our copy
+  // Who died before that line sends no signal any more. We would stay for good, and with our hold
   // of his socket nobody would see that he is gone.
   if (::getppid() != helper.parent) ::_exit(0);
-  // It may stay for long, and what else is open belongs to somebody: a copy of a listener, kept
-  // here, would hold its port for good.
-  const auto [low, high] = std::minmax(helper.go, helper.report);
-  if (low > 0) (void)raw::close_range(0, static_cast<unsigned>(low) - 1, 0);
-  if (high > low + 1)
-    (void)raw::close_range(static_cast<unsigned>(low) + 1, static_cast<unsigned>(high) - 1, 0);
-  (void)raw::close_range(static_cast<unsigned>(high) + 1, ~0U, 0);
-  char word = kFailed;
-  if (::read(helper.go, &word, 1) == 1) word = prepare(helper.preparation) ? kDone : kFailed;
-  (void)!::write(helper.report, &word, 1);
+  // Where nothing is prepared nobody waits for us: our numbers may be somebody else's by now.
+  if (helper.preparation != Preparation::Nothing) {
+    char word = kFailed;
+    if (::read(helper.go, &word, 1) == 1)
+      word = prepare(helper.preparation, helper.settings) ? kDone : kFailed;
+    (void)!::write(helper.report, &word, 1);
+  }
+  // It may stay for long, and what is open belongs to somebody: a listener that is held here would
+  // hold its port for good. From here on it has a table of its own, with nothing in it.
+  if (raw::close_range(0, ~0U, CLOSE_RANGE_UNSHARE) != 0) ::_exit(1);
   for (;;) (void)::pause();
 }
 
+int SettingsView::next() noexcept {
+  if (root_ && uses_ < kUsesMax) {
+    ++uses_;
+    return root_.get();
+  }
+  if (refused_) return -1;
+  auto made = new_mount("proc", {}, kMountNoSuid | kMountNoDev | kMountNoExec);
+  if (made) made = park(*std::move(made));
+  if (!made) {
+    refused_ = true;
+    return -1;
+  }
+  before_ = std::exchange(root_, *std::move(made));
+  uses_ = 1;
+  return root_.get();
+}
+
 Result<void> PendingNamespace::launch(std::uint64_t flags, std::optional<uid_t> owner) {
-  Pipe go = TRY(make_pipe());
-  Pipe report = TRY(make_pipe());
+  if (helper_->preparation != Preparation::Nothing) {
+    Pipe go = TRY(make_pipe());
+    Pipe report = TRY(make_pipe());
+    go_ = std::move(go.write);
+    heard_ = std::move(go.read);
+    report_ = std::move(report.read);
+    said_ = std::move(report.write);
+  }
   helper_->parent = ::getpid();
-  helper_->go = go.read.get();
-  helper_->report = report.write.get();
+  helper_->go = heard_.get();
+  helper_->report = said_.get();
   int pidfd = -1;
   clone_args arguments{};
-  arguments.flags = flags | CLONE_VM | CLONE_PIDFD;
+  arguments.flags = flags | CLONE_VM | CLONE_FILES | CLONE_PIDFD;
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   arguments.stack = reinterpret_cast<std::uint64_t>(helper_->stack.data());
   arguments.stack_size = Helper::kStackBytes;
@@ -169,8 +200,6 @@ Result<void> PendingNamespace::launch(std::uint64_t flags, std::optional<uid_t> 
   if (pid < 0) return sys_failure("new namespace", errno);
   as_owner.reset();
   child_ = Child::adopt(static_cast<pid_t>(pid), UniqueFd(pidfd));
-  go_ = std::move(go.write);
-  report_ = std::move(report.read);
   return {};
 }
 
@@ -209,23 +238,26 @@ Result<void> deny_setgroups() { return write_once(AT_FDCWD, "/proc/self/setgroup
 
 Result<PendingNamespace> PendingNamespace::start_user(const IdMap& users, const IdMap& groups,
                                                       NestedNamespaces nested,
-                                                      std::optional<uid_t> owner) {
+                                                      std::optional<uid_t> owner, int settings) {
   PendingNamespace pending;
   pending.helper_ = std::make_unique_for_overwrite<Helper>();
   pending.helper_->preparation =
       nested == NestedNamespaces::Refused ? Preparation::RefuseNested : Preparation::Nothing;
+  pending.helper_->settings = settings;
   pending.link_ = "/ns/user";
   TRY(pending.launch(CLONE_NEWUSER, owner));
   TRY(write_id_maps(pending.child_.pid(), users, groups));
-  if (::write(pending.go_.get(), &kDone, 1) != 1) return sys_failure("new user namespace", errno);
+  if (pending.go_ && ::write(pending.go_.get(), &kDone, 1) != 1)
+    return sys_failure("new user namespace", errno);
   return pending;
 }
 
-Result<PendingNamespace> PendingNamespace::start_network(Mounts mounts) {
+Result<PendingNamespace> PendingNamespace::start_network(Mounts mounts, int settings) {
   PendingNamespace pending;
   pending.helper_ = std::make_unique_for_overwrite<Helper>();
   pending.helper_->preparation =
       mounts == Mounts::Empty ? Preparation::LoopbackAndMounts : Preparation::Loopback;
+  pending.helper_->settings = settings;
   pending.link_ = "/ns/net";
   TRY(pending.launch(0));
   if (::write(pending.go_.get(), &kDone, 1) != 1)
@@ -235,13 +267,30 @@ Result<PendingNamespace> PendingNamespace::start_network(Mounts mounts) {
 
 PendingNamespace::PendingNamespace() = default;
 PendingNamespace::PendingNamespace(PendingNamespace&&) noexcept = default;
-PendingNamespace& PendingNamespace::operator=(PendingNamespace&&) noexcept = default;
+PendingNamespace& PendingNamespace::operator=(PendingNamespace&& other) noexcept {
+  const PendingNamespace old(std::move(*this));  // ends in the order of its members
+  helper_ = std::move(other.helper_);
+  go_ = std::move(other.go_);
+  heard_ = std::move(other.heard_);
+  report_ = std::move(other.report_);
+  said_ = std::move(other.said_);
+  child_ = std::move(other.child_);
+  link_ = other.link_;
+  ready_ = other.ready_;
+  return *this;
+}
 PendingNamespace::~PendingNamespace() = default;
 
 Result<void> PendingNamespace::wait() {
   if (ready_ || helper_->preparation == Preparation::Nothing) return {};
+  // A helper that is gone reports nothing, and our end of its pipe stays open.
+  std::array<pollfd, 2> either{{{report_.get(), POLLIN, 0}, {child_.pidfd(), POLLIN, 0}}};
+  while (::poll(either.data(), either.size(), -1) < 0) {
+    if (errno != EINTR) return sys_failure("prepare a namespace", errno);
+  }
   char word = kFailed;
-  if (::read(report_.get(), &word, 1) != 1) return sys_failure("prepare a namespace", errno);
+  if ((either[0].revents & POLLIN) != 0 && ::read(report_.get(), &word, 1) != 1)
+    return sys_failure("prepare a namespace", errno);
   if (word != kDone) {
     return failure(
         Errc::Unsupported,
@@ -261,14 +310,16 @@ Result<UniqueFd> PendingNamespace::finish() {
   UniqueFd made = TRY(open_at(AT_FDCWD, "/proc/" + std::to_string(child_.pid()) + link_, O_RDONLY));
   (void)child_.signal(SIGKILL);  // it dies while the caller goes on; the destructor reaps it
   go_.reset();
+  heard_.reset();
   report_.reset();
+  said_.reset();
   return made;
 }
 
 Result<Surroundings> enter_new_surroundings() {
   // Opened before: there is no /proc in the new ones.
   const UniqueFd own = TRY(open_at(AT_FDCWD, "/proc/thread-self/ns", O_RDONLY | O_DIRECTORY));
-  if (::unshare(CLONE_NEWIPC) != 0 || !prepare(Preparation::LoopbackAndMounts))
+  if (::unshare(CLONE_NEWIPC) != 0 || !prepare(Preparation::LoopbackAndMounts, -1))
     return sys_failure("new network and mount namespaces", errno);
   return Surroundings{TRY(open_at(own.get(), "net", O_RDONLY)),
                       TRY(open_at(own.get(), "mnt", O_RDONLY)),

@@ -31,23 +31,41 @@ enum class Mounts : std::uint8_t { Shared, Empty };
 
 enum class NestedNamespaces : std::uint8_t { Allowed, Refused };
 
+// /proc/sys for who makes many namespaces. Each of them has names of its own there that are spelt
+// the same, and the kernel keeps all that were ever opened in one chain, which it walks at every
+// open: among two thousand, for a millisecond. A view of one's own has only what was opened by it.
+class SettingsView {
+ public:
+  // The root of a /proc, for one more namespace; -1 where the host lets us have none: then that of
+  // the host does.
+  [[nodiscard]] int next() noexcept;
+
+ private:
+  static constexpr int kUsesMax = 64;  // more than are ever in the making
+  UniqueFd before_;                    // whoever got it may be about to use it
+  UniqueFd root_;
+  int uses_ = 0;
+  bool refused_ = false;
+};
+
 class PendingNamespace {
  public:
+  // `settings`: of a SettingsView, which stays until the namespace is finished.
   // Refused: user.max_user_namespaces is 0 inside, so not even a process with every capability
   // there can nest. What a namespace's processes take of the kernel by user (inotify instances,
   // waiting signals, message queues) also counts for its owner, an id of the host; without a name
   // that is us.
   [[nodiscard]] static Result<PendingNamespace> start_user(
       const IdMap& users, const IdMap& groups, NestedNamespaces nested,
-      std::optional<uid_t> owner = std::nullopt);
+      std::optional<uid_t> owner = std::nullopt, int settings = -1);
   // Nothing but lo, which is up, and every port open to unprivileged programs. With it, where
   // wanted, a mount namespace that holds nothing but one empty folder, kEmptyFolder: who enters it
   // has nothing of the host to copy and nothing to take off, which costs the kernel a grace period.
   static constexpr const char* kEmptyFolder = "/m";
-  [[nodiscard]] static Result<PendingNamespace> start_network(Mounts mounts);
+  [[nodiscard]] static Result<PendingNamespace> start_network(Mounts mounts, int settings = -1);
 
   PendingNamespace(PendingNamespace&&) noexcept;
-  PendingNamespace& operator=(PendingNamespace&&) noexcept;
+  PendingNamespace& operator=(PendingNamespace&& other) noexcept;
   PendingNamespace(const PendingNamespace&) = delete;
   PendingNamespace& operator=(const PendingNamespace&) = delete;
   ~PendingNamespace();
@@ -64,10 +82,13 @@ class PendingNamespace {
   [[nodiscard]] Result<void> launch(std::uint64_t flags, std::optional<uid_t> owner = std::nullopt);
   [[nodiscard]] Result<void> wait();
 
-  // The helper runs on `helper_`'s stack: it must be reaped before that goes, so it stands below.
+  // The helper runs on `helper_`'s stack and with our descriptors: it must be reaped before those
+  // go, so it stands below. Both ends of both pipes are ours.
   std::unique_ptr<Helper> helper_;
   UniqueFd go_;
+  UniqueFd heard_;
   UniqueFd report_;
+  UniqueFd said_;
   Child child_;
   const char* link_ = "";
   bool ready_ = false;

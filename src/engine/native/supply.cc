@@ -20,7 +20,8 @@ constexpr std::size_t kUsedUpMax = 8;  // each is a dead process and a descripto
 
 }  // namespace
 
-Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> owner) {
+Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> owner,
+                                int settings) {
   ReservedSlot reserved;
   Slot& slot = reserved.slot;
   slot.index = index;
@@ -29,7 +30,7 @@ Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> 
   // with the host's root.
   reserved.users = TRY(sys::PendingNamespace::start_user(slot.ids.users(), slot.ids.groups(),
                                                          sys::NestedNamespaces::Refused,
-                                                         slot.ids.host_uid(kInitId)));
+                                                         slot.ids.host_uid(kInitId), settings));
   if (owner && !fits_store_map(*owner)) owner.reset();
   slot.folder_owner = owner;
   sys::IdMap users = store_map(slot.ids, std::nullopt, 0);
@@ -67,7 +68,7 @@ Result<ReservedSlot> Supply::start_slot(const LaunchRequest* request,
     std::optional<FolderOwner> owner;
     if (folders != nullptr && !folders->empty())
       owner = TRY(owner_of(folders->front().get(), *request));
-    return begin_slot(TRY(table_->claim(clean_up_)), owner);
+    return begin_slot(TRY(table_->claim(clean_up_)), owner, settings_.next());
   }
   CAISSON_ASSERT(request != nullptr);
   ReservedSlot reserved;
@@ -119,9 +120,9 @@ void Supply::retire(sys::PendingNamespace used) {
   used_up_.push_back(std::move(used));
 }
 
-Result<sys::PendingNamespace> Supply::start_surroundings() const {
-  return sys::PendingNamespace::start_network(empty_mounts(host_) ? sys::Mounts::Empty
-                                                                  : sys::Mounts::Shared);
+Result<sys::PendingNamespace> Supply::start_surroundings() {
+  return sys::PendingNamespace::start_network(
+      empty_mounts(host_) ? sys::Mounts::Empty : sys::Mounts::Shared, settings_.next());
 }
 
 Result<Supply::Around> Supply::surroundings() {

@@ -41,8 +41,8 @@ struct ReservedSlot {
 
 // Starts making the namespaces of a slot of this host. `owner`: whose folder will be shown in it
 // first.
-[[nodiscard]] Result<ReservedSlot> begin_slot(std::uint32_t index,
-                                              std::optional<FolderOwner> owner);
+[[nodiscard]] Result<ReservedSlot> begin_slot(std::uint32_t index, std::optional<FolderOwner> owner,
+                                              int settings);
 
 class Supply {
  public:
@@ -110,13 +110,14 @@ class Supply {
   void fetch_map(Slot& slot);
   [[nodiscard]] Result<void> complete(Slot& slot);
   [[nodiscard]] static Result<sys::PendingNamespace> start_map(const Slot& slot);
-  [[nodiscard]] Result<sys::PendingNamespace> start_surroundings() const;
+  [[nodiscard]] Result<sys::PendingNamespace> start_surroundings();
   [[nodiscard]] Result<sys::Surroundings> take_surroundings();
   void retire(sys::PendingNamespace used);
   [[nodiscard]] Result<void> close_slow();
 
   const HostFeatures& host_;
   Lifetime lifetime_;
+  sys::SettingsView settings_;
   std::optional<SlotTable> table_;
   SlotTable::CleanUp clean_up_;
   std::vector<Slot> slots_;
