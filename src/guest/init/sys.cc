@@ -107,7 +107,8 @@ long rename_at(int from_dir, const char* from, int to_dir, const char* to, unsig
 }
 
 long read_folder(int fd, void* buffer, size_t size) {
-  return answer(syscall(SYS_getdents64, fd, buffer, size));
+  const long got = answer(syscall(SYS_getdents64, fd, buffer, size));
+  return got == -ENOENT ? 0 : got;  // it was removed under us: nothing is in it any more
 }
 
 bool on_proc(int fd) {
