@@ -50,7 +50,10 @@ std::vector<native::Mounted> place(native::Rootfs& files, std::vector<std::strin
   std::vector<native::Mounted> out;
   out.push_back({root, std::move(files.root)});
   for (std::size_t i = 0; i < files.mounts.size(); ++i) {
-    if (is_scratch(request, places[i])) continue;
+    // runsc makes no place for a mount: the folder that one lies on is in ours.
+    const bool holds_place = std::ranges::any_of(
+        places, [&](const std::string& one) { return one.starts_with(places[i] + "/"); });
+    if (is_scratch(request, places[i]) && !holds_place) continue;
     std::string target = root + "/" + places[i];
     if (own[i]) {
       target = beside + std::to_string(own_places.size());
