@@ -49,8 +49,9 @@ constexpr char kFailed = 'f';
 // A setting by its place in /proc.
 bool write_setting(int settings, const char* place, const char* text, std::size_t size) noexcept {
   const int proc = settings >= 0 ? settings : ::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0) return false;
   const int fd = ::openat(proc, place, O_WRONLY | O_CLOEXEC);
-  if (settings < 0 && proc >= 0) ::close(proc);
+  if (settings < 0) ::close(proc);
   if (fd < 0) return false;
   const bool written = ::write(fd, text, size) == static_cast<ssize_t>(size);
   ::close(fd);
