@@ -23,6 +23,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "http/http.h"
 #include "http/server.h"
@@ -109,9 +110,10 @@ class LoopbackServer {
   }
   // Asks the server's thread again and again; each answer is an event of its loop.
   [[nodiscard]] bool wait_until(const std::function<bool(const ServerCounters&)>& holds) {
-    for (int i = 0; i < 100000; ++i) {
+    const TimePoint limit = Clock::now() + seconds(20);
+    do {
       if (holds(counters())) return true;
-    }
+    } while (Clock::now() < limit);
     return false;
   }
   Server& server() { return *server_; }
