@@ -463,8 +463,7 @@ class FleetImpl final : public RunningFleet {
                                           SnapshotRecord& made) const;
   awaitable<Result<engine::Sealed>> seal_standing(SandboxPtr, SnapshotRecord& made,
                                                   std::string layer, SealMemory memory);
-  awaitable<Result<engine::Sealed>> seal_files(SandboxPtr, SnapshotRecord& made, std::string layer,
-                                               SealMemory memory);
+  awaitable<Result<engine::Sealed>> seal_files(SandboxPtr, SnapshotRecord& made, std::string layer);
   awaitable<Result<void>> measure(SnapshotRecord& made);
   awaitable<Result<void>> goes_on(SandboxPtr);
   awaitable<Result<SandboxPlan>> memory_plan(const Caller&, const CreateWish&);

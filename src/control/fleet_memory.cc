@@ -132,7 +132,7 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, S
   files_.memories.insert(name);
   made.memory->runtime = saved->runtime;
   made.memory->files = made.memory->files || saved->files;
-  auto sealed = co_await seal_files(sandbox, made, std::move(layer), memory);
+  auto sealed = co_await seal_files(sandbox, made, std::move(layer));
   if (memory == SealMemory::GoesOn || !sealed) {
     const auto on = co_await goes_on(sandbox);
     if (!on && sealed) sealed = std::unexpected(on.error());
@@ -149,12 +149,11 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, S
 }
 
 awaitable<Result<engine::Sealed>> FleetImpl::seal_files(SandboxPtr sandbox, SnapshotRecord& made,
-                                                        std::string layer, SealMemory memory) {
+                                                        std::string layer) {
   if (made.memory->files) {
     made.stack = sandbox->kept.stack;
     co_return engine::Sealed{engine::SnapshotKind::Cow, 0};
   }
-  (void)memory;
   if (sandbox->kept.storage == engine::Storage::Disk)
     co_return co_await launcher_->seal(sandbox->id, std::move(layer));
   auto turn = co_await files_.works.job_turn();
