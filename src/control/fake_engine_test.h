@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/id.h"
@@ -340,7 +341,16 @@ class FakeStore final : public store::Store {
       std::erase_if(kept, [&](const auto& one) { return one.key == record.key; });
       kept.push_back(std::move(record));
     }
-    done({});
+    if (holds) {
+      held.push_back(std::move(done));
+    } else {
+      done({});
+    }
+  }
+  // What was written is written; whoever waits for it hears of it from here on.
+  void tell() {
+    holds = false;
+    for (Done& done : std::exchange(held, {})) done({});
   }
   Result<std::vector<store::AuditRow>> audit(const store::AuditQuery&) override { return none(); }
   Result<store::Verdict> verify() override { return none(); }
@@ -370,6 +380,8 @@ class FakeStore final : public store::Store {
   [[nodiscard]] const store::AuditEvent& last() const { return rows.back(); }
 
   bool fails = false;
+  bool holds = false;
+  std::vector<Done> held;
   std::uint64_t unwritten = 0;
   std::vector<store::AuditEvent> rows;
   std::map<std::string, store::SandboxRecord> records;

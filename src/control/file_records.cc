@@ -161,7 +161,7 @@ json::object to_json(const SnapshotRecord& record) {
                    {"stack", to_json(record.stack)},
                    {"base_layers", record.base_layers},
                    {"kind", kind_word(record.kind)},
-                   {"making", record.making},
+                   {"making", record.making && !record.sealed},
                    {"durable", record.durable},
                    {"checkpoint", record.checkpoint},
                    {"hidden", record.hidden},

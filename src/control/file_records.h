@@ -49,6 +49,7 @@ struct SnapshotRecord {
   std::size_t base_layers = 0;  // of the stack, at its lower end: the image's
   engine::SnapshotKind kind = engine::SnapshotKind::Stacked;
   bool making = false;  // written before the seal: nobody was told of it
+  bool sealed = false;  // in memory alone: its row says so, and nobody was told of it yet
   bool durable = false;
   bool checkpoint = false;
   bool hidden = false;  // of a fork or a comparison: it goes when nobody refers to it

@@ -121,7 +121,6 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
     co_return std::unexpected(sealed.error());
   }
   if (!made.memory || !made.memory->files) files_.layers.insert(layer->str());
-  made.making = false;
   made.kind = sealed->kind;
   made.bytes = sealed->bytes;
   co_return co_await keep_sealed(std::move(sandbox), std::move(made), wish.row, audit);
@@ -148,9 +147,14 @@ awaitable<Result<void>> FleetImpl::intend(const Sandbox& sandbox, const Snapshot
   co_return co_await record(std::move(intent));
 }
 
+// While its row is on the way its parent may go, and then the row is written once more: both times
+// it must say that the seal is there.
 awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, SnapshotRecord made,
                                                          SealRow row, Audited* audit) {
-  const std::string head = std::exchange(sandbox->kept.head, made.id);
+  if (const SnapshotRecord* drafted = files_.snapshots.find(made.id)) made.parent = drafted->parent;
+  made.sealed = true;
+  files_.snapshots.put(made);
+  sandbox->kept.head = made.id;
   // The writable layer itself has become the sealed one; by the other ways it stays as it is.
   if (made.kind == engine::SnapshotKind::Stacked) sandbox->kept.stack = made.stack;
   store::Store::Batch batch;
@@ -169,12 +173,14 @@ awaitable<Result<SnapshotRecord>> FleetImpl::keep_sealed(SandboxPtr sandbox, Sna
     written = co_await record(std::move(batch));
   }
   if (audit != nullptr) audit->written();
+  if (const SnapshotRecord* known = files_.snapshots.find(made.id)) made.parent = known->parent;
   if (!written) {
     files_.snapshots.remove(made.id);
-    if (sandbox->kept.head == made.id) sandbox->kept.head = head;
+    if (sandbox->kept.head == made.id) sandbox->kept.head = made.parent;
     tidy_soon();
     co_return std::unexpected(written.error());
   }
+  made.making = made.sealed = false;
   files_.snapshots.put(made);
   sync_soon();
   flatten_soon(sandbox);

@@ -1,6 +1,8 @@
 // Snapshots, forks, undo and comparisons. With a launcher that the test plays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "control/fleet_files_fixture_test.h"
 
 namespace caisson::control {
@@ -146,6 +148,39 @@ TEST_F(FleetFiles, WhateverFailsAtASnapshotLeavesNothing) {
   store_.fails = false;
   const auto made = snap(id, "again");
   EXPECT_TRUE(made) << made.error().message;
+}
+
+// A server that dies in this moment goes by the last row.
+TEST_F(FleetFiles, AParentThatGoesWhileTheRowIsWrittenTakesNothingBack) {
+  open();
+  const std::string id = persistent_sandbox();
+  ASSERT_TRUE(snap(id, "parent"));
+  until([&] { return fleet_->get_snapshot(me_, "parent")->durable; });
+  world_.store.seal_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  SnapshotWish wish;
+  wish.name = "child";
+  const auto made = begin(fleet_->snapshot(me_, id, wish));
+  settle();
+  store_.holds = true;
+  world_.store.seal_waits->wake();
+  until([&] { return store_.held.size() == 1; });
+  const auto removed = begin(fleet_->remove_snapshot(me_, "parent"));
+  until([&] { return store_.held.size() == 2; });
+  EXPECT_FALSE(fleet_->get_snapshot(me_, "child"));
+  const auto row = std::ranges::find_if(store_.kept, [](const store::FileRecord& one) {
+    return one.key.kind == store::FileKind::Snapshot;
+  });
+  ASSERT_NE(row, store_.kept.end());
+  const auto body = StateSeal::open(options_.state_key)->unseal(*row);
+  ASSERT_TRUE(body) << body.error().message;
+  EXPECT_FALSE(body->at("making").as_bool());
+  EXPECT_EQ(body->at("parent").as_string(), "");
+  store_.tell();
+  until([&] { return made->has_value() && removed->has_value(); });
+  ASSERT_TRUE(**made) << (*made)->error().message;
+  EXPECT_EQ((*made)->value().parent, "");
+  EXPECT_TRUE(**removed);
+  world_.store.seal_waits.reset();
 }
 
 TEST_F(FleetFiles, AForkIsANewSandboxOnTheSameFiles) {
