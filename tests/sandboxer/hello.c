@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 int main(void) {
-  printf("\nHello from Docker!\nThis message shows that your installation appears to be working correctly.\n\n");
+  printf(
+      "\nHello from Docker!\nThis message shows that your installation appears to be working "
+      "correctly.\n\n");
   return 0;
 }
