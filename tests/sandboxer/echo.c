@@ -1,4 +1,5 @@
-// A small HTTP server for an image that has nothing else in it: answers each request with what was asked, and
+// A small HTTP server for an image that has nothing else in it: answers each request with what was
+// asked, and
 // "/.sse" with an event every tenth of a second. One process per connection.
 #define _GNU_SOURCE
 #include <netinet/in.h>
@@ -24,7 +25,8 @@ static size_t read_request(int connection) {
     const char* head = strstr(request, "\r\n\r\n");
     if (!head) continue;
     const char* length = strcasestr(request, "\r\ncontent-length:");
-    wanted = (size_t)(head + 4 - request) + (length && length < head ? (size_t)atol(length + 17) : 0);
+    wanted =
+        (size_t)(head + 4 - request) + (length && length < head ? (size_t)atol(length + 17) : 0);
     if (size >= wanted) return size;
   }
   return size;
@@ -39,7 +41,8 @@ static void serve(int connection) {
   char path[1024] = "";
   sscanf(request, "%*s %1023s", path);
   if (strncmp(path, "/.sse", 5) == 0) {
-    say(connection, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+    say(connection,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
     for (int i = 0;; ++i) {
       char event[64];
       snprintf(event, sizeof event, "event: time\ndata: %d\n\n", i);
@@ -49,7 +52,9 @@ static void serve(int connection) {
     }
   }
   if (strncmp(path, "/cookies", 8) == 0) {
-    say(connection, "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: SID=stolen; Path=/\r\nContent-Length: 0\r\n\r\n");
+    say(connection,
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: SID=stolen; Path=/\r\nContent-Length: "
+        "0\r\n\r\n");
     _exit(0);
   }
   if (strncmp(path, "/noise", 6) == 0) {
@@ -61,7 +66,8 @@ static void serve(int connection) {
     _exit(0);
   }
   char head[256];
-  snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n\r\n",
+  snprintf(head, sizeof head,
+           "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n\r\n",
            strlen(request));
   say(connection, head);
   say(connection, request);
@@ -75,7 +81,9 @@ int main(void) {
   const int yes = 1;
   setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(8080)};
-  if (bind(listener, (const struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 64) != 0) return 1;
+  if (bind(listener, (const struct sockaddr*)&address, sizeof address) != 0 ||
+      listen(listener, 64) != 0)
+    return 1;
   printf("Echo server listening on port 8080.\n");
   fflush(stdout);
   for (;;) {
