@@ -35,8 +35,9 @@ class GitWeb(Web):
         for name in ("content-encoding",):
             if request.field(name):
                 env["HTTP_" + name.upper().replace("-", "_")] = request.field(name)
+        # As the user that ssh has: what one of them makes in the repository, the other has to write in.
         done = subprocess.run(["git", "http-backend"], input=request.body, env=env, capture_output=True, check=True,
-                              timeout=way_out.PATIENCE)
+                              user=GIT_USER, group=GIT_USER, extra_groups=[], timeout=way_out.PATIENCE)
         head, _, body = done.stdout.partition(b"\r\n\r\n")
         fields = head.decode().split("\r\n")
         status = next((field[8:] for field in fields if field.startswith("Status: ")), "200 OK")

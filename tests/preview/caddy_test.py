@@ -39,7 +39,7 @@ class Caddy:
 
     def ready(self):
         assert self.process.poll() is None, (self.folder / "log").read_text()
-        return self.certificate.exists()
+        return self.certificate.exists() and "END CERTIFICATE" in self.certificate.read_text(encoding="ascii")
 
     def close(self):
         self.process.terminate()

@@ -157,7 +157,7 @@ class Commands(ApiCase):
         with self.server.events("POST", path_of(box, "exec", stream="sse"), {"command": command}) as events:
             next(events)
             self.assertEqual(bytes_of([next(events)]), b"up\n")
-            self.assertEqual(self.count_inside(box, "sleep"), 2)
+            wait_for(lambda: self.count_inside(box, "sleep") == 2, "both of them")
         wait_for(lambda: self.count_inside(box, "sleep") == 0, "the end of the tree")
         with WebSocket(self.server, path_of(box, "exec")) as socket:
             socket.send({"command": command})
