@@ -45,6 +45,7 @@ void Child::end() noexcept {
          errno == EINTR) {
   }
   pidfd_.reset();
+  pid_ = -1;
 }
 
 Result<void> Child::signal(int number) const {
@@ -63,6 +64,7 @@ Result<std::optional<ExitStatus>> Child::reap(int options) {
   }
   if (info.si_pid == 0) return std::nullopt;
   pidfd_.reset();
+  pid_ = -1;
   if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
   return ExitStatus{-1, info.si_status};
 }

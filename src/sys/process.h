@@ -29,6 +29,7 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child();
 
+  // -1 once it was waited for: the number may be another process's by then.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] int pidfd() const noexcept { return pidfd_.get(); }
   [[nodiscard]] bool alive() const noexcept { return static_cast<bool>(pidfd_); }

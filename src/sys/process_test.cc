@@ -69,6 +69,7 @@ TEST(Child, AfterTheEndThereIsNobodyToSignalOrWaitFor) {
   Child child = start("exit 0");
   ASSERT_TRUE(child.wait());
   EXPECT_FALSE(child.alive());
+  EXPECT_LT(child.pid(), 0);
   EXPECT_EQ(child.signal(SIGKILL).error().code, Errc::NotFound);
   EXPECT_EQ(child.wait().error().code, Errc::NotFound);
   EXPECT_EQ(child.try_wait().error().code, Errc::NotFound);
