@@ -74,57 +74,46 @@ int new_proc(ChildPlan& plan) noexcept {
 // What covers the parts of /proc that speak of the host: the guest's null device over a file, its
 // empty /sys over a folder. Both are ours: the launcher made them, and nobody else has been here
 // yet.
-struct Covers {
-  int null = -1;
-  int empty = -1;
-};
+constexpr const char* kNull = "../dev/null";
+constexpr const char* kEmpty = "../sys";
 
-Covers open_covers(ChildPlan& plan) noexcept {
-  const Covers covers{open_target(plan, "dev/null"), open_target(plan, "sys")};
-  if (covers.null < 0) fail(plan, ChildStep::MaskProc, "dev/null");
-  if (covers.empty < 0) fail(plan, ChildStep::MaskProc, "sys");
-  return covers;
-}
-
-// The names of proc are the kernel's own, and it resolves them: nobody else has written there.
-int cover_with(int mount, int proc, const char* name) noexcept {
-  return raw::move_mount(mount, "", proc, name, MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-void mask(ChildPlan& plan, int proc, const Covers& covers, const ChildMask& what) noexcept {
-  const int cover = raw::open_tree(what.folder ? covers.empty : covers.null, "",
-                                   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+// What it is stays what it was, but for writing.
+int deny_writing(const char* name) noexcept {
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_RDONLY;
-  // /dev is read-only as it is; the root, whose /sys covers folders, may not be.
-  if (cover < 0 || (what.folder && raw::mount_setattr(cover, "", AT_EMPTY_PATH, attributes) != 0) ||
-      (cover_with(cover, proc, what.name) != 0 && errno != ENOENT)) {
-    fail(plan, ChildStep::MaskProc, what.name);
-  }
+  return raw::mount_setattr(AT_FDCWD, name, AT_SYMLINK_NOFOLLOW, attributes);
 }
 
-void make_read_only(ChildPlan& plan, int proc, const char* name) noexcept {
-  const int copy = raw::open_tree(proc, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (copy < 0) {
+void mask(ChildPlan& plan, const ChildMask& what) noexcept {
+  if (::mount(what.folder ? kEmpty : kNull, what.name, nullptr, MS_BIND, nullptr) != 0) {
+    if (errno == ENOENT) return;  // it was there when the launcher looked
+    fail(plan, ChildStep::MaskProc, what.name);
+  }
+  // /dev is read-only as it is; the root, whose /sys covers folders, may not be.
+  if (what.folder && deny_writing(what.name) != 0) fail(plan, ChildStep::MaskProc, what.name);
+}
+
+void make_read_only(ChildPlan& plan, const char* name) noexcept {
+  if (::mount(name, name, nullptr, MS_BIND, nullptr) != 0) {
     if (errno == ENOENT) return;  // this kernel has none
     fail(plan, ChildStep::MaskProc, name);
   }
-  mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY;  // the rest it has from proc
-  if (raw::mount_setattr(copy, "", AT_EMPTY_PATH, attributes) != 0 ||
-      cover_with(copy, proc, name) != 0) {
-    fail(plan, ChildStep::MaskProc, name);
-  }
+  if (deny_writing(name) != 0) fail(plan, ChildStep::MaskProc, name);
 }
 
+// By names and not by descriptors: two calls for each cover would be four. They are proc's own, or
+// of mounts that were attached through no link.
 void mount_proc(ChildPlan& plan) noexcept {
   const int proc = new_proc(plan);
   attach(plan, proc, "proc", ChildStep::MountProc);
   if (plan.plain_proc) return;
+  // These would be followed where an image has made a link of them.
+  if (open_target(plan, "dev/null") < 0) fail(plan, ChildStep::MaskProc, "dev/null");
+  if (open_target(plan, "sys") < 0) fail(plan, ChildStep::MaskProc, "sys");
+  if (::fchdir(proc) != 0) fail(plan, ChildStep::MountProc);
   for (const char* const* name = plan.read_only; *name != nullptr; ++name)
-    make_read_only(plan, proc, *name);
-  const Covers covers = open_covers(plan);
-  for (std::size_t i = 0; i < plan.mask_count; ++i) mask(plan, proc, covers, plan.masks[i]);
+    make_read_only(plan, *name);
+  for (std::size_t i = 0; i < plan.mask_count; ++i) mask(plan, plan.masks[i]);
 }
 
 void switch_root(ChildPlan& plan) noexcept {
