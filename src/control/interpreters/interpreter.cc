@@ -20,6 +20,9 @@ using engine::Wake;
 namespace {
 
 constexpr milliseconds kKillWait{5'000};
+// Credit goes out in parts of this size: with less owed than that, the run has some left.
+constexpr std::uint64_t kCreditPart = kStreamCredit / 2;
+constexpr std::size_t kAskCost = 64;  // of one ask in the queue, beside its bytes
 
 std::string tail_of(std::string_view text, std::size_t bytes_max) {
   return std::string(text.substr(text.size() - std::min(text.size(), bytes_max)));
@@ -36,20 +39,37 @@ struct Interpreter::Opening {
 // One run, from the question to its end. It stays known until the interpreter has told that end,
 // also when nobody waits any more: what it says of it until then is not a lie.
 struct Interpreter::Run {
-  Run(const boost::asio::any_io_executor& on, const RunWish& wish)
+  Run(const boost::asio::any_io_executor& on, std::uint32_t number, const RunWish& wish)
       : wakeup(on),
+        id(number),
         context(wish.context),
         streamed(static_cast<bool>(wish.sink)),
         admit(wish.admit),
         room{streamed ? kStreamCredit : wish.output_bytes_max,
              streamed ? kStreamCredit : wish.output_bytes_max} {}
 
+  // Bytes in pieces that are worth to be sent, in the order in which they came. Whoever writes
+  // single bytes to both streams in turn loses that order, and no byte.
+  void keep(bool error, std::string_view bytes) {
+    const bool full = pieces.size() >= kPiecesMax;
+    for (auto at = pieces.rbegin(); at != pieces.rend(); ++at) {
+      if (at->first == error && (full || at->second.size() + bytes.size() <= kFrameBytesMax)) {
+        at->second.append(bytes);
+        return;
+      }
+      if (!full) break;
+    }
+    pieces.emplace_back(error, bytes);
+  }
+
   engine::Wakeup wakeup;
+  std::uint32_t id;
   std::uint32_t context;
   bool streamed;
   engine::AdmitOutput admit;  // asked while somebody waits
   bool refused = false;       // there was no room for its answer
   std::uint64_t room[2];      // what may still come
+  std::uint64_t owed[2]{};    // of that, what the interpreter has not been told
   bool wanted = true;         // somebody waits
   bool chased = false;
   std::deque<std::pair<bool, std::string>> pieces;
@@ -241,7 +261,7 @@ awaitable<void> Interpreter::write(std::shared_ptr<Interpreter> self) {
     }
     std::string bytes = std::move(self->asks_.front());
     self->asks_.pop_front();
-    const std::size_t size = bytes.size();
+    const std::size_t size = bytes.size() + kAskCost;
     const auto taken = co_await self->guest_->input(self->process_, std::move(bytes), false);
     self->ask_bytes_ -= size;
     // Its end is told by its output; this only cannot go on.
@@ -251,14 +271,16 @@ awaitable<void> Interpreter::write(std::shared_ptr<Interpreter> self) {
 
 void Interpreter::send(std::string bytes) {
   if (death_) return;
-  ask_bytes_ += bytes.size();
+  ask_bytes_ += bytes.size() + kAskCost;
+  if (ask_bytes_ > kAskBytesMax + kOrderBytesMax)
+    return die(Error{Errc::Gone, ending("does not take what it is told, and was ended"), 0});
   asks_.push_back(std::move(bytes));
   writer_.wake();
 }
 
 Result<void> Interpreter::ask(Ask kind, std::uint32_t id, std::string_view payload) {
   if (death_) return std::unexpected(*death_);
-  if (ask_bytes_ + payload.size() > kAskBytesMax)
+  if (ask_bytes_ + kHeadBytes + payload.size() + kAskCost > kAskBytesMax)
     return failure(Errc::Exhausted, ending("has more to do than it takes; try again"));
   send(frame(kind, id, payload));
   return {};
@@ -283,7 +305,7 @@ awaitable<Result<std::uint32_t>> Interpreter::open(json::object wish, millisecon
 
 void Interpreter::close(std::uint32_t context) {
   contexts_.erase(context);
-  (void)ask(Ask::Close, context, {});
+  send(frame(Ask::Close, context, {}));
 }
 
 void Interpreter::interrupt(std::uint32_t context) {
@@ -309,7 +331,7 @@ awaitable<Result<CodeOutcome>> Interpreter::run(RunWish wish) {
   if (wish.input) said["stdin"] = *wish.input;
   if (const auto asked = ask(Ask::Run, id, json::serialize(said)); !asked)
     co_return std::unexpected(asked.error());
-  const auto run = std::make_shared<Run>(executor_, wish);
+  const auto run = std::make_shared<Run>(executor_, id, wish);
   runs_[id] = run;
   const Abandon abandon(self, id, run);
   CodeOutcome outcome;
@@ -369,14 +391,19 @@ awaitable<Result<void>> Interpreter::follow(Run& run, CodeOutcome& outcome, cons
     }
     auto taken = co_await wish.sink(error, bytes);
     if (!taken) co_return taken;
-    run.room[error ? 1 : 0] += bytes.size();
-    const auto more = static_cast<std::uint32_t>(bytes.size());
-    for (const auto& [id, one] : runs_) {
-      if (one.get() == &run && !run.done)
-        send(credit_frame(id, error ? 0 : more, error ? more : 0));
-    }
+    give_back(run, error, bytes.size());
   }
   co_return Result<void>();
+}
+
+// So much may come again.
+void Interpreter::give_back(Run& run, bool error, std::uint64_t bytes) {
+  run.room[error ? 1 : 0] += bytes;
+  run.owed[error ? 1 : 0] += bytes;
+  if (run.owed[error ? 1 : 0] < kCreditPart || run.done || run.failed) return;
+  const auto out = static_cast<std::uint32_t>(std::exchange(run.owed[0], 0));
+  const auto err = static_cast<std::uint32_t>(std::exchange(run.owed[1], 0));
+  send(credit_frame(run.id, out, err));
 }
 
 // Ends a run that is over its time, or that nobody wants: gently where there is state to keep.
@@ -449,7 +476,7 @@ Result<void> Interpreter::hear_output(const Frame& frame) {
     if (run.streamed) room += frame.payload.size();
     return {};
   }
-  run.pieces.emplace_back(frame.stream == 2, frame.payload);
+  run.keep(frame.stream == 2, frame.payload);
   run.wakeup.wake();
   return {};
 }

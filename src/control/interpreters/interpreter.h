@@ -36,8 +36,10 @@ using boost::asio::awaitable;
 inline constexpr milliseconds kReadyTimeout{60'000};  // imports may be slow
 inline constexpr milliseconds kObeyTimeout{1'500};    // to end a run, or answer an interrupt
 inline constexpr std::size_t kAskBytesMax = 8UL * 1024 * 1024;  // not yet taken from inside
-inline constexpr std::size_t kComplaintBytesMax = 2048;         // of its standard error
-inline constexpr std::uint32_t kStreamCredit = 256 * 1024;      // of a run whose output is streamed
+inline constexpr std::size_t kOrderBytesMax = 256UL * 1024;     // beyond that, of our own orders
+inline constexpr std::size_t kPiecesMax = 256;              // of one run, not yet with its caller
+inline constexpr std::size_t kComplaintBytesMax = 2048;     // of its standard error
+inline constexpr std::uint32_t kStreamCredit = 256 * 1024;  // of a run whose output is streamed
 
 // The program, and what it is called inside.
 struct Program {
@@ -111,6 +113,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   [[nodiscard]] Result<void> hear_opened(const Frame& frame);
   [[nodiscard]] Result<void> ask(Ask kind, std::uint32_t id, std::string_view payload);
   void send(std::string bytes);
+  void give_back(Run& run, bool error, std::uint64_t bytes);
   awaitable<Result<void>> follow(Run& run, CodeOutcome& outcome, const RunWish& wish);
   void die(Error error);
   [[nodiscard]] std::string ending(const std::string& what) const;

@@ -178,6 +178,8 @@ Result<std::optional<Frame>> FrameReader::next() {
   const bool output = kind == static_cast<std::uint8_t>(Said::Output);
   if (head[6] != 0 || head[7] != 0 || (output ? stream < 1 || stream > 2 : stream != 0))
     return broken("said a frame that is malformed");
+  // Nothing would pay for one that carries nothing: they could come for ever.
+  if (output && size == 0) return broken("said an output that is empty");
   if (held() < kHeadBytes + size) return std::optional<Frame>();
   Frame out;
   out.kind = static_cast<Said>(kind);

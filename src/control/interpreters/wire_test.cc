@@ -15,7 +15,7 @@ std::string said(Said kind, std::uint8_t stream, std::uint32_t id, const std::st
 }
 
 TEST(InterpreterWire, FramesComeInAnyPieces) {
-  const std::string bytes = said(Said::Output, 1, 7, "hello") + said(Said::Output, 2, 7, "") +
+  const std::string bytes = said(Said::Output, 1, 7, "hello") + said(Said::Output, 2, 7, "x") +
                             said(Said::Closed, 0, 9, "{}");
   for (std::size_t piece = 1; piece <= bytes.size(); ++piece) {
     FrameReader reader;
@@ -26,7 +26,7 @@ TEST(InterpreterWire, FramesComeInAnyPieces) {
     }
     ASSERT_EQ(frames.size(), 3U) << piece;
     EXPECT_EQ(frames[0], (Frame{Said::Output, 1, 7, "hello"}));
-    EXPECT_EQ(frames[1], (Frame{Said::Output, 2, 7, ""}));
+    EXPECT_EQ(frames[1], (Frame{Said::Output, 2, 7, "x"}));
     EXPECT_EQ(frames[2], (Frame{Said::Closed, 0, 9, "{}"}));
     EXPECT_EQ(reader.held(), 0U);
   }
@@ -49,6 +49,7 @@ TEST(InterpreterWire, WhatIsNoFrameIsRefusedByItsHead) {
   EXPECT_TRUE(refused(4, 7));  // none of ours
   EXPECT_TRUE(refused(5, 0));  // output of no stream
   EXPECT_TRUE(refused(5, 3));  // nor of a third
+  EXPECT_TRUE(refused(0, 0));  // output of nothing
   EXPECT_TRUE(refused(6, 1));  // what must be zero
   EXPECT_TRUE(refused(7, 1));
   std::string other = said(Said::Done, 1, 7, "{}");
