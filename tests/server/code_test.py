@@ -196,6 +196,31 @@ class Contexts(CodeCase):
         self.assertEqual(self.server.get(path_of(self.box, "contexts")).json["contexts"], [])
 
 
+class Left(CodeCase):
+    """Whoever hangs up ends his own run, and nobody else's."""
+
+    # Longer than an interpreter has to end a run before it is taken for one that does not obey.
+    LONGER = 4
+
+    def leave_one_that_prints(self, language, code):
+        path = path_of(self.box, "code", stream="sse")
+        with self.server.events("POST", path, {"code": code, "language": language}) as events:
+            next(events)
+
+    def test_with_much_to_say(self):
+        context = self.open_context()
+        self.leave_one_that_prints("python", "while True: print('x' * 1000)")
+        told = self.run_code(f"import time; time.sleep({self.LONGER}); 'alive'", context=context)
+        self.assertEqual(told["value"], "'alive'")
+
+    @unittest.skipUnless(shutil.which("node"), "there is no node here")
+    def test_with_much_to_say_in_javascript(self):
+        context = self.open_context(language="javascript")
+        self.leave_one_that_prints("javascript", "for (;;) require('fs').writeSync(1, 'x'.repeat(1000))")
+        code = f"await new Promise((done) => setTimeout(done, {self.LONGER * 1000})); 'alive'"
+        self.assertEqual(self.run_code(code, context=context, language="javascript")["value"], "alive")
+
+
 class Warm(CodeCase):
     config = ("profiles:\n  science:\n    interpreters:\n      python:\n        imports: [decimal, nonesuch]\n")
 

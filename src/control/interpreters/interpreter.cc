@@ -70,6 +70,9 @@ struct Interpreter::Run {
   bool refused = false;       // there was no room for its answer
   std::uint64_t room[2];      // what may still come
   std::uint64_t owed[2]{};    // of that, what the interpreter has not been told
+  std::uint64_t held[2]{};    // of streams: in pieces, or in the hand of the sink
+  std::uint64_t lost[2]{};    // of streams: what nobody has heard
+  bool flows = false;         // credit is given as the bytes come
   bool wanted = true;         // somebody waits
   bool chased = false;
   std::deque<std::pair<bool, std::string>> pieces;
@@ -88,6 +91,7 @@ class Interpreter::Abandon {
   ~Abandon() {
     run_->wanted = false;
     run_->pieces.clear();
+    interpreter_->let_flow(*run_);
     if (run_->done || run_->failed || run_->chased) return;
     boost::asio::co_spawn(interpreter_->executor_, chase(interpreter_, id_), boost::asio::detached);
   }
@@ -360,8 +364,8 @@ awaitable<Result<CodeOutcome>> Interpreter::run(RunWish wish) {
     co_return outcome;
   }
   outcome.exit_code = run->done->exit_code;
-  outcome.out_lost += run->done->out_lost;
-  outcome.err_lost += run->done->err_lost;
+  outcome.out_lost += run->done->out_lost + run->lost[0];
+  outcome.err_lost += run->done->err_lost + run->lost[1];
   outcome.ran = run->done->ran;
   outcome.context_ended = wish.context != 0 && !has(wish.context);
   outcome.warnings = wish.context == 0 ? hello_->warnings : std::vector<std::string>();
@@ -391,9 +395,17 @@ awaitable<Result<void>> Interpreter::follow(Run& run, CodeOutcome& outcome, cons
     }
     auto taken = co_await wish.sink(error, bytes);
     if (!taken) co_return taken;
-    give_back(run, error, bytes.size());
+    run.held[error ? 1 : 0] -= bytes.size();
+    if (!run.flows) give_back(run, error, bytes.size());
   }
   co_return Result<void>();
+}
+
+// A run that is being ended must not stand still for want of credit, however slow its caller is, or
+// it looks like one that does not obey. What he then has no room for is lost.
+void Interpreter::let_flow(Run& run) {
+  if (!run.streamed || std::exchange(run.flows, true)) return;
+  for (const bool error : {false, true}) give_back(run, error, run.held[error ? 1 : 0]);
 }
 
 // So much may come again.
@@ -412,6 +424,7 @@ awaitable<void> Interpreter::chase(std::shared_ptr<Interpreter> self, std::uint3
   if (found == self->runs_.end()) co_return;
   const auto run = found->second;
   run->chased = true;
+  self->let_flow(*run);
   engine::Wakeup pause(self->executor_);
   for (const Ask step : {Ask::Interrupt, Ask::Kill}) {
     if (step == Ask::Interrupt && run->context == 0) continue;
@@ -454,7 +467,8 @@ Result<void> Interpreter::hear_output(const Frame& frame) {
   const auto found = runs_.find(frame.id);
   if (found == runs_.end())
     return failure(Errc::Protocol, "the interpreter spoke of a run that is none");
-  Run& run = *found->second;
+  const auto kept = found->second;  // giving credit can end everything
+  Run& run = *kept;
   if (frame.kind == Said::Part) {
     if (run.answer.size() + frame.payload.size() > kCodeResultBytesMax)
       return failure(Errc::Protocol, "the interpreter said a result that is too large");
@@ -470,13 +484,18 @@ Result<void> Interpreter::hear_output(const Frame& frame) {
   std::uint64_t& room = run.room[frame.stream - 1];
   if (frame.payload.size() > room)
     return failure(Errc::Protocol, "the interpreter said more output than it may");
-  room -= frame.payload.size();
-  if (!run.wanted) {
-    // It is being ended; until then it must not stand still for want of credit.
-    if (run.streamed) room += frame.payload.size();
+  const bool error = frame.stream == 2;
+  const std::size_t size = frame.payload.size();
+  room -= size;
+  std::uint64_t& held = run.held[error ? 1 : 0];
+  const bool fits = run.wanted && (!run.flows || held + size <= kStreamCredit);
+  if (run.flows) give_back(run, error, size);
+  if (!fits) {
+    run.lost[error ? 1 : 0] += size;
     return {};
   }
-  run.keep(frame.stream == 2, frame.payload);
+  if (run.streamed) held += size;
+  run.keep(error, frame.payload);
   run.wakeup.wake();
   return {};
 }

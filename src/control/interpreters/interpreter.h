@@ -114,6 +114,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   [[nodiscard]] Result<void> ask(Ask kind, std::uint32_t id, std::string_view payload);
   void send(std::string bytes);
   void give_back(Run& run, bool error, std::uint64_t bytes);
+  void let_flow(Run& run);
   awaitable<Result<void>> follow(Run& run, CodeOutcome& outcome, const RunWish& wish);
   void die(Error error);
   [[nodiscard]] std::string ending(const std::string& what) const;

@@ -264,5 +264,55 @@ TEST_F(InterpreterTest, OneThatTakesNothingIsEnded) {
   EXPECT_NE(interpreter_->death()->message.find("does not take"), std::string::npos);
 }
 
+// It has used up its credit, and its caller takes nothing: it must come to its end all the same.
+TEST_F(InterpreterTest, ARunThatIsLeftHasCreditToEnd) {
+  greet();
+  const auto done = begin(interpreter_->run(streamed()));
+  until([&] { return count(Ask::Run) == 1; });
+  const std::uint32_t id = asked().back().id;
+  const std::string full(kFrameBytesMax, 'x');
+  for (std::size_t i = 0; i < kStreamCredit; i += full.size()) say(Said::Output, id, full, 1);
+  until([&] { return pieces_ == 1; });
+  settle();
+  EXPECT_EQ(credit(id, 0), 0U);
+  left_.emit(asio::cancellation_type::all);
+  until([&] { return done->has_value(); });
+  until([&] { return count(Ask::Kill) == 1; });
+  EXPECT_EQ(credit(id, 0), kStreamCredit);
+  for (std::size_t i = 0; i < 8 * kStreamCredit; i += full.size()) {
+    say(Said::Output, id, full, 1);
+    settle();
+  }
+  EXPECT_EQ(credit(id, 0), 9 * kStreamCredit);
+  say_done(id, true, 137);
+  settle();
+  EXPECT_FALSE(interpreter_->dead());
+  EXPECT_TRUE(interpreter_->idle());
+}
+
+TEST_F(InterpreterTest, ARunOverItsTimeHasCreditToEnd) {
+  greet();
+  RunWish slow = streamed();
+  slow.timeout = milliseconds(200);
+  const auto done = begin(interpreter_->run(std::move(slow)));
+  until([&] { return count(Ask::Run) == 1; });
+  const std::uint32_t id = asked().back().id;
+  until([&] { return count(Ask::Kill) == 1; });
+  const std::string full(kFrameBytesMax, 'x');
+  for (std::size_t i = 0; i < 2 * kStreamCredit; i += full.size()) {
+    say(Said::Output, id, full, 1);
+    settle();
+  }
+  EXPECT_EQ(credit(id, 0), 2 * kStreamCredit);
+  say_done(id, true, 137);
+  until([&] { return interpreter_->idle(); });
+  open_gate();
+  until([&] { return done->has_value(); });
+  ASSERT_TRUE(**done) << (*done)->error().message;
+  EXPECT_TRUE((**done)->timed_out);
+  EXPECT_EQ(out_.size(), kStreamCredit);
+  EXPECT_EQ((**done)->out_lost, kStreamCredit);
+}
+
 }  // namespace
 }  // namespace caisson::control::interpreters
