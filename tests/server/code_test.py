@@ -83,6 +83,27 @@ class Runs(CodeCase):
         self.assertTrue(told["outputs_truncated"])
         self.assertEqual(list(told["outputs"][0]["data"]), ["text/plain"])
 
+    def test_more_than_can_be_shown(self):
+        context = self.open_context()
+        told = self.run_code("for i in range(1100): display(i)\n'last'", context=context)
+        self.assertEqual((len(told["outputs"]), told["outputs_truncated"], told["value"]), (1024, True, "'last'"))
+        self.assertEqual(told["outputs"][-1], {"main": True, "data": {"text/plain": "'last'"}})
+        deep = "class Deep:\n    def _repr_json_(self):\n        l = None\n" \
+               "        for i in range({}): l = [l]\n        return l\nDeep()"
+        for depth in (70, 100000):
+            told = self.run_code(deep.format(depth), context=context)
+            self.assertEqual(list(told["outputs"][0]["data"]), ["text/plain"], depth)
+        self.assertIn("application/json", self.run_code(deep.format(40), context=context)["outputs"][0]["data"])
+        told = self.run_code("class Many:\n    def _repr_mimebundle_(self):\n"
+                             "        return {'x' * 200 + str(i): 1 for i in range(30000)}\nMany()", context=context)
+        self.assertTrue(told["outputs_truncated"])
+        half = "d = {'a': 1}\nclass Half:\n    def _repr_json_(self): return {'\\ud83d': '\\ud83d'}\n" \
+               "class Later:\n    def _repr_json_(self): return d\n" \
+               "display(Half(), Later()); d['a'] = float('nan'); raise ValueError('\\ud83d')"
+        told = self.run_code(half, context=context)
+        self.assertEqual([one["data"]["application/json"] for one in told["outputs"]], [{"?": "?"}, {"a": 1}])
+        self.assertEqual(told["error"]["value"], "?")
+
     def test_limits(self):
         told = self.run_code("for i in range(100000): print(i)", output_bytes_max=4096)
         self.assertTrue(told["stdout"].startswith("0\n1\n") and told["stdout"].endswith("99999\n"))
@@ -339,6 +360,20 @@ class JavaScript(CodeCase):
         self.assertEqual(self.run_code("setTimeout(() => console.log('later'), 20); 0")["stdout"], "later\n")
         told = self.run_code("for (;;);", timeout_seconds=0.5)
         self.assertTrue(told["timed_out"])
+
+    def test_more_than_can_be_shown(self):
+        context = self.open_context(language="javascript")
+        told = self.run_code("for (let i = 0; i < 1100; i++) display(i);\n'last'", context=context)
+        self.assertEqual((len(told["outputs"]), told["outputs_truncated"], told["value"]), (1024, True, "last"))
+        told = self.run_code("let l = null; for (let i = 0; i < 70; i++) l = {next: l}; l", context=context)
+        self.assertEqual((list(told["outputs"][0]["data"]), told["outputs_truncated"]), (["text/plain"], True))
+        self.assertEqual(self.run_code("'😀'[0]", context=context)["value"], "\ufffd")
+        self.assertEqual(self.run_code(r"'\\ud83d'", context=context)["value"], r"\ud83d")
+        told = self.run_code("({a: '😀'[0], b: String.raw`\\ud83d`})", context=context)
+        self.assertEqual(told["outputs"][0]["data"]["application/json"], {"a": "\ufffd", "b": r"\ud83d"})
+        told = self.run_code("'x' + '😀'.repeat(40000)", context=context)  # what is cut out begins within a pair
+        self.assertIn("characters", told["value"])
+        self.assertEqual(self.run_code("1", context=context)["value"], "1")
 
     def test_a_context(self):
         context = self.open_context(language="javascript", imports=["path"])

@@ -373,8 +373,8 @@ awaitable<Result<CodeOutcome>> Interpreter::run(RunWish wish) {
     if (run->refused) {
       outcome.outputs_truncated = true;
     } else if (auto read = parse_answer(run->answer, outcome); !read) {
-      die(read.error());
-      co_return std::unexpected(*death_);
+      // The run's own words, as the interpreter passed them on: nobody else's run is in doubt.
+      co_return std::unexpected(read.error().within("the run's answer cannot be read"));
     }
   }
   co_return outcome;

@@ -264,6 +264,25 @@ TEST_F(InterpreterTest, OneThatTakesNothingIsEnded) {
   EXPECT_NE(interpreter_->death()->message.find("does not take"), std::string::npos);
 }
 
+// It is the run that wrote it: others in there are as good as before.
+TEST_F(InterpreterTest, AnAnswerThatIsNoneFailsItsRunAlone) {
+  greet();
+  const std::uint32_t context = open_context();
+  for (const char* answer : {"garbage", "{}", R"({"value": "\ud83d"})"}) {
+    const std::size_t before = count(Ask::Run);
+    const auto done = begin(interpreter_->run(wish()));
+    until([&] { return count(Ask::Run) > before; });
+    const std::uint32_t id = asked().back().id;
+    say(Said::Part, id, answer);
+    say_done(id);
+    until([&] { return done->has_value(); });
+    ASSERT_FALSE(**done);
+    EXPECT_EQ((*done)->error().code, Errc::Protocol);
+  }
+  EXPECT_FALSE(interpreter_->dead());
+  EXPECT_TRUE(interpreter_->has(context));
+}
+
 // It has used up its credit, and its caller takes nothing: it must come to its end all the same.
 TEST_F(InterpreterTest, ARunThatIsLeftHasCreditToEnd) {
   greet();

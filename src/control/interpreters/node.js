@@ -15,6 +15,12 @@ function cut(text, most = TEXT_MAX) {
     : `${text.slice(0, most / 2)}\n[... ${text.length - most} characters ...]\n${text.slice(-most / 2)}`;
 }
 
+// Half a pair of UTF-16 is written as an escape, which no strict reader takes.
+function toJson(value) {
+  const text = JSON.stringify(value);
+  return Buffer.from(text.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (one) => (one === '\\\\' ? one : '\ufffd')));
+}
+
 // ------------------------------------------------------------------------------------------------ in a run
 
 function beWorker() {
@@ -25,6 +31,8 @@ function beWorker() {
   const { PassThrough } = require('stream');
   const MIMES = [['text/html', '_repr_html_'], ['text/markdown', '_repr_markdown_'], ['text/latex', '_repr_latex_'],
     ['image/svg+xml', '_repr_svg_'], ['image/png', '_repr_png_'], ['image/jpeg', '_repr_jpeg_']];
+  const OUTPUTS_MAX = 1024;
+  const DEPTH_MAX = 48; // of one JSON value that is shown
   let count = 0;
   let outputs = [];
   let room = 0;
@@ -69,12 +77,19 @@ function beWorker() {
     return bundle;
   }
 
+  const isFlat = (value, left = DEPTH_MAX) => value === null || typeof value !== 'object'
+    || (left > 0 && Object.values(value).every((one) => isFlat(one, left - 1)));
+
   function show(value, main = false) {
+    if (outputs.length >= OUTPUTS_MAX - (main ? 0 : 1)) { // the last place is the value's
+      truncated = true;
+      return;
+    }
     const data = {};
     for (const [mime, one] of Object.entries(bundleOf(value))) {
-      const size = Buffer.byteLength(JSON.stringify(one) ?? '');
       if (one === undefined) continue;
-      if (size > room) truncated = true;
+      const size = Buffer.byteLength(JSON.stringify(one));
+      if (size > room || !isFlat(one)) truncated = true;
       else { room -= size; data[mime] = one; }
     }
     if (Object.keys(data).length) outputs.push({ main, data });
@@ -95,7 +110,7 @@ function beWorker() {
   }
 
   function tell(answer, status) {
-    const body = Buffer.from(JSON.stringify(answer));
+    const body = toJson(answer);
     const head = Buffer.alloc(8);
     head.writeUInt32LE(body.length, 0);
     head.writeInt32LE(status, 4);
@@ -236,7 +251,7 @@ function beParent() {
   const [OPEN, RUN, INTERRUPT, KILL, CLOSE, CREDIT] = [1, 2, 3, 4, 5, 6];
   const [HELLO, OUTPUT, PART, DONE, OPENED, CLOSED] = [1, 2, 3, 4, 5, 6];
   const FRAME_MAX = 60 * 1024;
-  const ANSWER_MAX = 16 * 1024 * 1024;
+  const ANSWER_MAX = 4 * 1024 * 1024; // as the server takes it
   const SPARE = 1;
   const REFILL_MS = 10;
   const config = JSON.parse(process.argv[2] ?? '{}');
@@ -260,7 +275,7 @@ function beParent() {
       at += FRAME_MAX;
     } while (at < payload.length);
   }
-  const say = (kind, id, value) => send(kind, 0, id, Buffer.from(JSON.stringify(value)));
+  const say = (kind, id, value) => send(kind, 0, id, toJson(value));
 
   class Stream {
     constructor(worker, number, pipe) {

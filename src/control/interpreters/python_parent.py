@@ -114,7 +114,7 @@ class Parent:
             write_all(self.outside, HEAD.pack(len(piece), kind, stream, 0, ident) + piece)
 
     def say(self, kind, ident, value):
-        self.send(kind, 0, ident, json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        self.send(kind, 0, ident, to_json(value))
 
     # --- what the server says
 

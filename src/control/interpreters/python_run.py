@@ -40,7 +40,9 @@ FRAME_MAX = 60 * 1024
 READ_MAX = 64 * 1024
 TEXT_MAX = 64 * 1024  # of a value as text, and of a traceback
 NAME_MAX = 256
-ANSWER_MAX = 16 * 1024 * 1024
+ANSWER_MAX = 4 * 1024 * 1024  # as the server takes it
+OUTPUTS_MAX = 1024
+DEPTH_MAX = 48  # of one JSON value that is shown
 SWEEPS_MAX = 64
 AWAIT = getattr(ast, "PyCF_ALLOW_TOP_LEVEL_AWAIT", 0)
 COROUTINE = 0x80
@@ -85,6 +87,19 @@ def cut(text, most=TEXT_MAX):
     return text[:most // 2] + "\n[... %d characters ...]\n" % (len(text) - most) + text[-(most // 2):]
 
 
+def to_json(value):
+    """Also of text that is no Unicode, such as half a pair."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def is_flat(value, left=DEPTH_MAX):
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return True
+    return left > 0 and all(is_flat(one, left - 1) for one in value)
+
+
 # ---------------------------------------------------------------------------------------------- in a run
 
 MIMES = (("text/html", "_repr_html_"), ("text/markdown", "_repr_markdown_"), ("text/latex", "_repr_latex_"),
@@ -107,23 +122,33 @@ class Outputs:
         self.items = []
         self.truncated = False
 
-    def fits(self, data):
+    def taken(self, mime, value):
+        """As it is now, whatever becomes of it; None: there is no such form, or no room for it."""
+        if not isinstance(mime, str) or len(mime.encode("utf-8", "replace")) >= NAME_MAX:
+            return None
+        if isinstance(value, (bytes, bytearray)):
+            value = base64.b64encode(value).decode()
         try:
-            size = len(json.dumps(data, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+            size = len(text.encode("utf-8", "replace")) + len(mime)
+            fits = size <= self.room and is_flat(value)
+            value = value if isinstance(value, str) or not fits else json.loads(text)
         except (TypeError, ValueError, RecursionError):
-            return False  # no JSON: another form of it stands beside
-        if size > self.room:
+            return None  # no JSON: another form of it stands beside
+        if not fits:
             self.truncated = True
-            return False
+            return None
         self.room -= size
-        return True
+        return value
 
     def add(self, bundle, main=False):
+        if len(self.items) >= OUTPUTS_MAX - (not main):  # the last place is the value's
+            self.truncated = True
+            return
         data = {}
         for mime, value in bundle.items():
-            if isinstance(value, (bytes, bytearray)):
-                value = base64.b64encode(value).decode()
-            if isinstance(mime, str) and len(mime) < NAME_MAX and self.fits(value):
+            value = self.taken(mime, value)
+            if value is not None:
                 data[mime] = value
         if data:
             self.items.append({"main": main, "data": data})
@@ -258,7 +283,7 @@ class Code:
             answer["error"] = self.failure(error)
         answer["outputs"] = self.outputs.items
         answer["truncated"] = self.outputs.truncated
-        return json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"), status
+        return to_json(answer), status
 
     def leave(self, error, answer):
         code = error.code
@@ -317,8 +342,7 @@ def answer_to(code, request):
     try:
         prepare(request)
     except OSError as error:
-        text = json.dumps({"value": None, "error": code.failure(error), "outputs": [], "truncated": False})
-        return text.encode(), 1
+        return to_json({"value": None, "error": code.failure(error), "outputs": [], "truncated": False}), 1
     return code.run(request)
 
 
@@ -384,4 +408,4 @@ def be_child(wire):
 
 def plain_answer(name, value):
     error = {"name": name, "value": value, "traceback": "%s: %s\n" % (name, value) if value else name + "\n"}
-    return json.dumps({"value": None, "outputs": [], "truncated": False, "error": error}).encode()
+    return to_json({"value": None, "outputs": [], "truncated": False, "error": error})
