@@ -46,7 +46,7 @@ json::object changed_variables(const std::vector<std::string>& from,
 
 ContextView view_of_context(const interpreters::Context& context) {
   return {context.id,      context.language, context.workdir,
-          context.created, context.busy,     context.runs};
+          context.created, context.busy(),   context.runs};
 }
 
 Result<void> check_code(const CodeWish& wish) {
@@ -78,12 +78,12 @@ void tell(const CodeOutcome& outcome, Audited& audit) {
 class Occupied {
  public:
   explicit Occupied(std::shared_ptr<interpreters::Context> context) : context_(std::move(context)) {
-    if (context_) context_->busy = true;
+    if (context_) context_->taken = true;
   }
   Occupied(const Occupied&) = delete;
   Occupied& operator=(const Occupied&) = delete;
   ~Occupied() {
-    if (context_) context_->busy = false;
+    if (context_) context_->taken = false;
   }
 
  private:
@@ -243,7 +243,7 @@ awaitable<Result<CodeOutcome>> FleetCode::run(FleetImpl& fleet, SandboxPtr sandb
     auto there = find(*sandbox, *wish.context);
     if (!there) co_return std::unexpected(there.error());
     context = *there;
-    if (context->busy)
+    if (context->busy())
       co_return failure(Errc::Busy, "the context is busy: wait for its run, or interrupt it");
   }
   const Occupied occupied(context);
@@ -326,7 +326,10 @@ awaitable<Result<ContextView>> FleetCode::open(FleetImpl& fleet, SandboxPtr sand
   const auto number = co_await (*interpreter)->open(std::move(said), interpreters::kReadyTimeout);
   if (!number) co_return std::unexpected(number.error());
   auto name = SandboxId::random();
-  if (!name) co_return std::unexpected(name.error());
+  if (!name) {
+    (*interpreter)->close(*number);
+    co_return std::unexpected(name.error());
+  }
   const auto context = std::make_shared<interpreters::Context>();
   context->id = name->str();
   context->language = wish.language;

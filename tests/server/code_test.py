@@ -242,6 +242,24 @@ class Left(CodeCase):
         self.assertEqual(self.run_code(code, context=context, language="javascript")["value"], "alive")
 
 
+    def test_and_comes_back(self):
+        context = self.open_context()
+        parent = self.run_code("x = 1; import os; os.getppid()", context=context)["value"]
+        path = path_of(self.box, "code", stream="sse")
+        # It heeds an interrupt, and takes a moment for that.
+        code = ("import time\nprint('up', flush=True)\ntry:\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n"
+                "    time.sleep(0.3)")
+        with self.server.events("POST", path, {"code": code, "context": context}) as events:
+            self.assertEqual(bytes_of([next(events)]), b"up\n")
+
+        def again():
+            answer = self.ask("x", context=context)
+            self.assertIn(answer.status, (200, 409), answer.body)
+            return answer.json if answer.status == 200 else None
+        self.assertEqual(wait_for(again, "the end of the run")["value"], "1")
+        self.assertEqual(self.run_code(PARENT)["value"], parent)
+
+
 class Warm(CodeCase):
     config = ("profiles:\n  science:\n    interpreters:\n      python:\n        imports: [decimal, nonesuch]\n")
 

@@ -24,8 +24,11 @@ struct Context {
   std::string workdir;
   store::WallTime created = 0;
   std::uint64_t runs = 0;
-  bool busy = false;
+  bool taken = false;                    // by a call that may not have asked yet
   std::vector<std::string> environment;  // NAME=value, as it was last told
+
+  // Also after its caller has left: the run goes on until it is heard to have ended.
+  [[nodiscard]] bool busy() const { return taken || interpreter->busy(number); }
 };
 
 struct Home {

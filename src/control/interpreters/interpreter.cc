@@ -302,6 +302,7 @@ awaitable<Result<std::uint32_t>> Interpreter::open(json::object wish, millisecon
   while (!opening->result && wake == Wake::Woken) wake = co_await opening->wakeup.wait(deadline);
   if (opening->result && *opening->result) co_return id;
   if (opening->result) co_return std::unexpected(opening->result->error());
+  openings_.erase(id);
   close(id);
   if (wake == Wake::Cancelled) co_return failure(Errc::Gone, "the caller left");
   co_return failure(Errc::TimedOut, "the context was not opened in time");
@@ -310,6 +311,11 @@ awaitable<Result<std::uint32_t>> Interpreter::open(json::object wish, millisecon
 void Interpreter::close(std::uint32_t context) {
   contexts_.erase(context);
   send(frame(Ask::Close, context, {}));
+}
+
+bool Interpreter::busy(std::uint32_t context) const {
+  return std::ranges::any_of(runs_,
+                             [context](const auto& one) { return one.second->context == context; });
 }
 
 void Interpreter::interrupt(std::uint32_t context) {
@@ -506,9 +512,10 @@ Result<void> Interpreter::hear_end(const Frame& frame) {
     return failure(Errc::Protocol, "the interpreter ended a run that is none");
   Done done = TRY(parse_done(frame.payload));
   const auto run = found->second;
-  if (done.died && run->context != 0) contexts_.erase(run->context);
   run->done = done;
   runs_.erase(found);
+  // Whatever it is that is left of it must not stay where nobody counts it.
+  if (done.died && run->context != 0) close(run->context);
   run->wakeup.wake();
   return {};
 }

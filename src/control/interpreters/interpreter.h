@@ -87,6 +87,8 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   [[nodiscard]] bool dead() const noexcept { return death_.has_value(); }
   [[nodiscard]] const std::optional<Error>& death() const noexcept { return death_; }
   [[nodiscard]] bool has(std::uint32_t context) const { return contexts_.contains(context); }
+  // A run in it has not ended, whether or not somebody waits for that.
+  [[nodiscard]] bool busy(std::uint32_t context) const;
   // Nobody would miss it: no context, and nothing runs.
   [[nodiscard]] bool idle() const noexcept { return runs_.empty() && contexts_.empty(); }
   [[nodiscard]] std::uint32_t process() const noexcept { return process_; }

@@ -283,6 +283,36 @@ TEST_F(InterpreterTest, AnAnswerThatIsNoneFailsItsRunAlone) {
   EXPECT_TRUE(interpreter_->has(context));
 }
 
+TEST_F(InterpreterTest, AContextIsBusyUntilItsRunHasEnded) {
+  greet();
+  const std::uint32_t context = open_context();
+  const auto done = begin(interpreter_->run(wish(context)));
+  until([&] { return count(Ask::Run) == 1; });
+  const std::uint32_t id = asked().back().id;
+  EXPECT_TRUE(interpreter_->busy(context));
+  left_.emit(asio::cancellation_type::all);
+  until([&] { return done->has_value(); });
+  until([&] { return count(Ask::Interrupt) == 1; });
+  EXPECT_TRUE(interpreter_->busy(context));
+  say_answer(id);
+  until([&] { return !interpreter_->busy(context); });
+  EXPECT_TRUE(interpreter_->has(context));
+}
+
+// What is said to have died may live all the same.
+TEST_F(InterpreterTest, AContextThatIsDroppedIsClosed) {
+  greet();
+  const std::uint32_t context = open_context();
+  const auto done = begin(interpreter_->run(wish(context)));
+  until([&] { return count(Ask::Run) == 1; });
+  say_done(asked().back().id, true, 1);
+  until([&] { return done->has_value(); });
+  ASSERT_TRUE(**done);
+  EXPECT_TRUE((**done)->context_ended);
+  until([&] { return count(Ask::Close) == 1; });
+  EXPECT_EQ(asked().back().id, context);
+}
+
 // It has used up its credit, and its caller takes nothing: it must come to its end all the same.
 TEST_F(InterpreterTest, ARunThatIsLeftHasCreditToEnd) {
   greet();

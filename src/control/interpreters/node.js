@@ -478,8 +478,16 @@ function beParent() {
     if (kind === RUN) {
       const request = JSON.parse(payload.toString());
       const worker = request.context ? contexts.get(request.context) : take();
-      if (!worker || worker.run || worker.ended !== null) {
-        say(DONE, id, { exit_code: 1, died: true, out_lost: 0, err_lost: 0, us: 0 });
+      const done = { exit_code: 1, died: true, out_lost: 0, err_lost: 0, us: 0 };
+      if (!worker || worker.ended !== null) {
+        say(DONE, id, done);
+        return;
+      }
+      if (worker.run) {
+        const value = 'the context is busy';
+        send(PART, 0, id, toJson({ value: null, outputs: [], truncated: false,
+          error: { name: 'Error', value, traceback: `Error: ${value}\n` } }));
+        say(DONE, id, { ...done, died: false });
         return;
       }
       runs.set(id, worker);

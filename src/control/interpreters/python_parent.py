@@ -181,8 +181,12 @@ class Parent:
                 return
         else:
             worker = self.contexts.get(context)
-            if worker is None or worker.run or worker.ended is not None:
+            if worker is None or worker.ended is not None:
                 self.say(DONE, run, done)
+                return
+            if worker.run or worker.opening:
+                self.send(PART, 0, run, plain_answer("RuntimeError", "the context is busy"))
+                self.say(DONE, run, dict(done, died=False))
                 return
         worker.run = run
         worker.began = time.monotonic()
