@@ -218,7 +218,7 @@ class Contexts(CodeCase):
 
 
 class Left(CodeCase):
-    """Whoever hangs up ends his own run, and nobody else's."""
+    """Whoever hangs up ends his own run, and nobody else's; whoever is slow does not stretch its time."""
 
     # Longer than an interpreter has to end a run before it is taken for one that does not obey.
     LONGER = 4
@@ -241,6 +241,15 @@ class Left(CodeCase):
         code = f"await new Promise((done) => setTimeout(done, {self.LONGER * 1000})); 'alive'"
         self.assertEqual(self.run_code(code, context=context, language="javascript")["value"], "alive")
 
+
+    def test_or_does_not_listen(self):
+        path = path_of(self.box, "code", stream="sse")
+        code = "import os\nopen('/tmp/pid', 'w').write(str(os.getpid()))\nwhile True: print('x' * 1000)"
+        with self.server.events("POST", path, {"code": code, "timeout_seconds": 0.5}) as events:
+            next(events)
+            wait_for(lambda: self.command("kill -0 $(cat /tmp/pid)")["exit_code"] == 1, "the end of the run")
+            _, last = events.until("result")
+        self.assertTrue(last.data["timed_out"])
 
     def test_and_comes_back(self):
         context = self.open_context()

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <csignal>
@@ -41,6 +42,7 @@ struct Interpreter::Opening {
 struct Interpreter::Run {
   Run(const boost::asio::any_io_executor& on, std::uint32_t number, const RunWish& wish)
       : wakeup(on),
+        timer(on),
         id(number),
         context(wish.context),
         streamed(static_cast<bool>(wish.sink)),
@@ -63,6 +65,7 @@ struct Interpreter::Run {
   }
 
   engine::Wakeup wakeup;
+  boost::asio::steady_timer timer;
   std::uint32_t id;
   std::uint32_t context;
   bool streamed;
@@ -75,6 +78,7 @@ struct Interpreter::Run {
   bool flows = false;         // credit is given as the bytes come
   bool wanted = true;         // somebody waits
   bool chased = false;
+  bool timed_out = false;
   std::deque<std::pair<bool, std::string>> pieces;
   std::string answer;
   std::optional<Done> done;
@@ -346,22 +350,17 @@ awaitable<Result<CodeOutcome>> Interpreter::run(RunWish wish) {
   const Abandon abandon(self, id, run);
   CodeOutcome outcome;
   const TimePoint begun = Clock::now();
-  const TimePoint deadline = wish.timeout.count() > 0 ? begun + wish.timeout : TimePoint::max();
+  if (wish.timeout.count() > 0) limit(run, begun + wish.timeout);
   while (!run->done && !run->failed) {
-    const Wake wake = co_await run->wakeup.wait(outcome.timed_out ? TimePoint::max() : deadline);
+    const Wake wake = co_await run->wakeup.wait();
     if (wake == Wake::Cancelled) co_return failure(Errc::Gone, "the caller left");
-    if (wake == Wake::TimedOut) {
-      outcome.timed_out = true;
-      run->chased = true;
-      boost::asio::co_spawn(executor_, chase(self, id), boost::asio::detached);
-      continue;
-    }
     auto taken = co_await follow(*run, outcome, wish);
     if (!taken) co_return std::unexpected(taken.error());
   }
   auto taken = co_await follow(*run, outcome, wish);
   if (!taken) co_return std::unexpected(taken.error());
   outcome.wall = std::chrono::duration_cast<microseconds>(Clock::now() - begun);
+  outcome.timed_out = run->timed_out;
   if (run->failed) {
     // Nothing less helped: that it is over its time is what the caller must hear.
     if (!outcome.timed_out) co_return std::unexpected(*run->failed);
@@ -384,6 +383,19 @@ awaitable<Result<CodeOutcome>> Interpreter::run(RunWish wish) {
     }
   }
   co_return outcome;
+}
+
+void Interpreter::limit(const std::shared_ptr<Run>& run, TimePoint deadline) {
+  run->timer.expires_at(deadline);
+  run->timer.async_wait([weak = weak_from_this(),
+                         late = std::weak_ptr<Run>(run)](const boost::system::error_code& stopped) {
+    const auto self = weak.lock();
+    const auto run = late.lock();
+    if (stopped || !self || !run || run->done || run->failed || run->chased) return;
+    run->timed_out = true;
+    run->chased = true;
+    boost::asio::co_spawn(self->executor_, chase(self, run->id), boost::asio::detached);
+  });
 }
 
 // What has come so far goes to the caller.

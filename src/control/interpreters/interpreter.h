@@ -107,6 +107,8 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   // One that never says who it is makes room for another.
   static awaitable<void> await_greeting(std::shared_ptr<Interpreter> self);
   static awaitable<void> chase(std::shared_ptr<Interpreter> self, std::uint32_t run);
+  // When its time is over it is chased, whatever its caller does meanwhile.
+  void limit(const std::shared_ptr<Run>& run, TimePoint deadline);
   awaitable<Result<void>> listen(engine::GuestOutput& output);
   awaitable<void> kill_process();
   [[nodiscard]] Result<void> hear(const Frame& frame);

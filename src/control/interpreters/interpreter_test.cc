@@ -264,6 +264,24 @@ TEST_F(InterpreterTest, OneThatTakesNothingIsEnded) {
   EXPECT_NE(interpreter_->death()->message.find("does not take"), std::string::npos);
 }
 
+TEST_F(InterpreterTest, ASlowCallerDoesNotStopTheClock) {
+  greet();
+  RunWish slow = streamed();
+  slow.timeout = milliseconds(200);
+  const auto done = begin(interpreter_->run(std::move(slow)));
+  until([&] { return count(Ask::Run) == 1; });
+  const std::uint32_t id = asked().back().id;
+  say(Said::Output, id, "x", 1);
+  until([&] { return pieces_ == 1; });  // and it never comes back
+  until([&] { return count(Ask::Kill) == 1; });
+  say_done(id, true, 137);
+  until([&] { return interpreter_->idle(); });
+  open_gate();
+  until([&] { return done->has_value(); });
+  ASSERT_TRUE(**done);
+  EXPECT_TRUE((**done)->timed_out);
+}
+
 // It is the run that wrote it: others in there are as good as before.
 TEST_F(InterpreterTest, AnAnswerThatIsNoneFailsItsRunAlone) {
   greet();
