@@ -121,6 +121,7 @@ void Interpreter::begin(engine::StartOptions options, const std::vector<std::str
       boot_command(language_, json::serialize(json::object{{"imports", std::move(names)}}));
   options.flags = wire::kStartStdin | wire::kStartKillTree;
   environment_ = options.env;
+  starting_ = true;
   send(boot_text(program_of(language_).text));
   boost::asio::co_spawn(executor_,
                         live(shared_from_this(), std::move(options), std::move(process_is)),
@@ -131,6 +132,8 @@ awaitable<void> Interpreter::live(std::shared_ptr<Interpreter> self, engine::Sta
                                   ProcessSink process_is) {
   const std::string name = options.argv.front();
   auto process = co_await self->guest_->start(std::move(options));
+  self->starting_ = false;
+  self->wake_waiting();
   if (!process) {
     Error error = process.error();
     if (error.code == Errc::NotFound)
@@ -142,6 +145,8 @@ awaitable<void> Interpreter::live(std::shared_ptr<Interpreter> self, engine::Sta
   self->started_ = true;
   self->process_is_ = std::move(process_is);
   self->process_is_(process->id, true);
+  // Whoever ended it meanwhile had nothing to kill.
+  if (self->death_) co_return co_await self->kill_process();
   auto output = co_await self->guest_->attach(process->id, 0, 0);
   if (!output) {
     self->die(output.error());
@@ -201,7 +206,15 @@ awaitable<void> Interpreter::kill_process() {
 awaitable<void> Interpreter::end(std::string why) {
   const auto self = shared_from_this();
   die(Error{Errc::Gone, std::move(why), 0});
-  if (!started_) co_return;
+  if (starting_) {
+    const auto mine = std::make_shared<engine::Wakeup>(executor_);
+    waiting_.push_back(mine);
+    const auto deadline = Clock::now() + kKillWait;
+    while (starting_ && co_await mine->wait(deadline) == Wake::Woken) {
+    }
+    std::erase(waiting_, mine);
+  }
+  if (!started_ || over_) co_return;
   (void)co_await guest_->signal(process_, SIGKILL, wire::SignalTarget::Tree);
   (void)co_await guest_->wait(process_, kKillWait);
 }
@@ -236,7 +249,7 @@ void Interpreter::die(Error error) {
   contexts_.clear();
   asks_.clear();
   writer_.wake();
-  for (const auto& one : waiting_) one->wake();
+  wake_waiting();
   if (started_ && !over_)
     boost::asio::co_spawn(
         executor_,
@@ -244,6 +257,10 @@ void Interpreter::die(Error error) {
           (void)co_await self->guest_->signal(self->process_, SIGKILL, wire::SignalTarget::Tree);
         }(shared_from_this()),
         boost::asio::detached);
+}
+
+void Interpreter::wake_waiting() {
+  for (const auto& one : waiting_) one->wake();
 }
 
 awaitable<Result<void>> Interpreter::ready(TimePoint deadline) {
@@ -464,7 +481,7 @@ Result<void> Interpreter::hear(const Frame& frame) {
     case Said::Hello: {
       if (hello_) return failure(Errc::Protocol, "the interpreter said twice who it is");
       hello_ = TRY(parse_hello(frame.payload));
-      for (const auto& one : waiting_) one->wake();
+      wake_waiting();
       return {};
     }
     case Said::Output:

@@ -121,6 +121,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   void let_flow(Run& run);
   awaitable<Result<void>> follow(Run& run, CodeOutcome& outcome, const RunWish& wish);
   void die(Error error);
+  void wake_waiting();
   [[nodiscard]] std::string ending(const std::string& what) const;
 
   boost::asio::any_io_executor executor_;
@@ -130,6 +131,7 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   std::vector<std::string> warnings_;
   std::uint32_t process_ = 0;
   ProcessSink process_is_;
+  bool starting_ = false;  // asked for, and not yet known
   bool started_ = false;
   bool over_ = false;  // its process is gone, and forgotten
   std::optional<Hello> hello_;

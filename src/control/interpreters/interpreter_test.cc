@@ -381,5 +381,29 @@ TEST_F(InterpreterTest, ARunOverItsTimeHasCreditToEnd) {
   EXPECT_EQ((**done)->out_lost, kStreamCredit);
 }
 
+TEST_F(InterpreterTest, OneThatIsEndedWhileItStartsIsKilled) {
+  std::optional<std::uint32_t> starting;
+  guest_->on_request = [&starting](const wire::FrameHeader& header, wire::Bytes) {
+    if (static_cast<wire::Kind>(header.kind) != wire::Kind::Start) return false;
+    starting = header.id;
+    return true;
+  };
+  start();
+  until([&] { return starting.has_value(); });
+  bool ended = false;
+  asio::co_spawn(context_, interpreter_->end("it is in the way"),
+                 [&ended](const std::exception_ptr&) { ended = true; });
+  settle();
+  EXPECT_FALSE(ended);
+  EXPECT_TRUE(interpreter_->dead());
+  (void)guest_->processes[*starting];
+  guest_->say(wire::Kind::Started, 0, *starting, wire::StartedBody{100, 0});
+  until([&] { return ended; });
+  EXPECT_GE(guest_->seen[static_cast<int>(wire::Kind::Signal)], 1);
+  until([&] { return guest_->processes.empty(); });
+  settle();
+  EXPECT_FALSE(there_);
+}
+
 }  // namespace
 }  // namespace caisson::control::interpreters
