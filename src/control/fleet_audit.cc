@@ -142,6 +142,11 @@ store::SandboxRecord FleetImpl::stored(const Sandbox& sandbox) const {
     record.state = store::RecordState::Ended;
     record.ended = store::wall_now();
     record.end_reason = sandbox.end_reason;
+  } else if (sandbox.once) {
+    // A server that comes after us must not take it for one that goes on.
+    record.state = store::RecordState::Ended;
+    record.ended = store::wall_now();
+    record.end_reason = "the server ended while its only command ran";
   } else if (sandbox.state == State::Stopped) {
     record.state = store::RecordState::Stopped;
     record.end_reason = sandbox.end_reason;

@@ -146,7 +146,7 @@ Result<FleetCode::InterpreterPtr> FleetCode::interpreter_of(FleetImpl& fleet,
 }
 
 void FleetCode::warm(FleetImpl& fleet, const SandboxPtr& sandbox) {
-  if (!sandbox->guest || sandbox->state != State::Running) return;
+  if (!sandbox->guest || sandbox->state != State::Running || sandbox->once) return;
   if (std::ranges::find(sandbox->kept.tools, kShellExec) == sandbox->kept.tools.end()) return;
   for (const auto& [language, wish] : sandbox->kept.interpreters) {
     // What is wrong with it, the first call hears.
@@ -166,7 +166,7 @@ awaitable<bool> FleetCode::rest(SandboxPtr sandbox) {
 
 void FleetCode::keep_record(FleetImpl& fleet, const Sandbox& sandbox) {
   const auto found = fleet.living_.find(sandbox.id);
-  if (found == fleet.living_.end() || found->second.get() != &sandbox) return;
+  if (found == fleet.living_.end() || found->second.get() != &sandbox || sandbox.once) return;
   store::Store::Batch batch;
   batch.sandboxes.push_back(fleet.stored(sandbox));
   fleet.post(std::move(batch));

@@ -218,6 +218,8 @@ class FleetImpl final : public RunningFleet {
   // Some row could not be written, and the audit does not say so yet.
   [[nodiscard]] bool rows_missing() const;
   [[nodiscard]] store::SandboxRecord stored(const Sandbox&) const;
+  // Busy when nothing may make it outlive its only command.
+  [[nodiscard]] static Result<void> lasting(const Sandbox&);
 
   // fleet_life.cc
   [[nodiscard]] Result<SandboxPtr> find(const Caller&, std::string_view id) const;

@@ -221,6 +221,7 @@ awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxP
   const auto try_again = [&sandbox] {
     return failure(Errc::Busy, "sandbox '" + sandbox->id + "' is being changed; try again");
   };
+  if (const auto may = lasting(*sandbox); !may) co_return std::unexpected(may.error());
   if (sandbox->state != State::Stopped && busy()) co_return try_again();
   const auto turn = co_await sandbox->waking->take();  // a rest that begins or ends is waited for
   if (!turn) co_return std::unexpected(turn.error());

@@ -294,6 +294,8 @@ awaitable<Result<SandboxView>> FleetImpl::hibernate_now(Caller caller, SandboxPt
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
+  if (const auto may = lasting(*sandbox); !may)
+    co_return co_await settle(audit, refuse(may.error()));
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
   if (hibernates(*sandbox)) co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));

@@ -2,8 +2,9 @@
 //
 // It leaves the rows that a create, an exec and an end leave. Those of the create and of the exec
 // are on the disk before the answer, by one wait: the first is on its way while the command runs.
-// There is no record of the sandbox itself, because no later server would want it: what that one
-// finds in the launcher without a record it ends. Nobody waits for the removal of what is dead.
+// There is no record of the sandbox itself as one that lives, because no later server would want
+// it: what that one finds in the launcher without such a record it ends. Whatever would let it
+// outlive its call is refused. Nobody waits for the removal of what is dead.
 #include <boost/asio/co_spawn.hpp>
 
 #include "control/fleet_impl.h"
@@ -53,10 +54,18 @@ awaitable<Result<std::shared_ptr<FleetImpl::Once>>> FleetImpl::make_once(Caller 
                                "the snapshot instead");
     co_return co_await settle(audit, refuse(bad.error()));
   }
+  if (wish.checkpoint.value_or(Checkpoints::None) != Checkpoints::None) {
+    const auto bad = bad_field("checkpoint",
+                               "checkpoint: a sandbox for one command ends with it, and nothing "
+                               "of it can be undone; create one that stays instead");
+    co_return co_await settle(audit, refuse(bad.error()));
+  }
   wish.persistent = false;  // whatever its profile says
+  wish.checkpoint = Checkpoints::None;
   auto made = co_await make(caller, wish, audit);
   if (!made) co_return co_await settle(audit, refuse(made.error()));
   const SandboxPtr sandbox = made->sandbox;
+  sandbox->once = true;
   publish(sandbox);
   auto once = std::make_shared<Once>(*this, sandbox);
   describe(*sandbox, audit);
@@ -71,6 +80,13 @@ awaitable<Result<std::shared_ptr<FleetImpl::Once>>> FleetImpl::make_once(Caller 
                {"profile", sandbox->kept.profile},
                {"parent", sandbox->kept.parent}});
   co_return once;
+}
+
+Result<void> FleetImpl::lasting(const Sandbox& sandbox) {
+  if (!sandbox.once) return {};
+  return failure(Errc::Busy, "sandbox '" + sandbox.id +
+                                 "' was made for one command and ends with it; create one that "
+                                 "stays instead");
 }
 
 awaitable<Result<OnceView>> FleetImpl::run_once(const Caller& caller, CreateWish wish,

@@ -40,6 +40,9 @@ TEST_F(FleetOnce, WhatCannotBeRunLeavesNothing) {
   wish = {};
   wish.persistent = true;
   EXPECT_EQ(run(fleet_->run_once(me_, wish, line("true"))).error().field, "persistent");
+  wish = {};
+  wish.checkpoint = Checkpoints::EachCall;
+  EXPECT_EQ(run(fleet_->run_once(me_, wish, line("true"))).error().field, "checkpoint");
   world_.launch_fails = Error{Errc::Exhausted, "no slot is free", 0};
   EXPECT_EQ(run(fleet_->run_once(me_, {}, line("true"))).error().code, Errc::Exhausted);
   EXPECT_TRUE(world_.boxes.empty());
@@ -73,6 +76,42 @@ TEST_F(FleetOnce, ItEndsWithItsCaller) {
     until([&] { return over && world_.boxes.empty(); });
     EXPECT_TRUE(fleet_->list(me_).empty());
   }
+}
+
+// No other call makes it stay, and no later server takes it for one of its own.
+TEST_F(FleetOnce, NothingMakesItStay) {
+  options_.host->runsc = "/usr/bin/runsc";
+  open();
+  CreateWish wish;
+  wish.interpreters = InterpreterWishes{{Language::Python, {}}};
+  wish.storage = engine::Storage::Disk;
+  asio::cancellation_signal left;
+  bool over = false;
+  asio::co_spawn(
+      context_, fleet_->run_once(me_, wish, line("hang")),
+      asio::bind_cancellation_slot(
+          left.slot(), [&](const std::exception_ptr&, const Result<OnceView>&) { over = true; }));
+  until([&] {
+    return !world_.boxes.empty() && world_.boxes.begin()->second.guest &&
+           !world_.boxes.begin()->second.guest->hanging.empty();
+  });
+  settle();
+  const std::string id = world_.boxes.begin()->first;
+  EXPECT_TRUE(guest(id).processes.empty()) << "an interpreter was started for nobody";
+  EXPECT_FALSE(store_.records.contains(id));
+  EXPECT_EQ(run(fleet_->pause(me_, id)).error().code, Errc::Busy);
+  EXPECT_EQ(run(fleet_->hibernate(me_, id)).error().code, Errc::Busy);
+  EXPECT_EQ(run(fleet_->stop_sandbox(me_, id)).error().code, Errc::Busy);
+  const auto promoted = run(fleet_->promote(me_, id, {"gvisor", true}));
+  ASSERT_FALSE(promoted);
+  EXPECT_EQ(promoted.error().code, Errc::Busy);
+  EXPECT_NE(promoted.error().message.find("one command"), std::string::npos);
+  EXPECT_TRUE(run(fleet_->set_limits(me_, id, {})));
+  EXPECT_EQ(store_.records.at(id).state, store::RecordState::Ended);
+  EXPECT_TRUE(store_.living()->empty());
+  left.emit(asio::cancellation_type::all);
+  until([&] { return over && world_.boxes.empty(); });
+  EXPECT_TRUE(fleet_->list(me_).empty());
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ awaitable<Result<SandboxView>> FleetImpl::stop_now(Caller caller, SandboxPtr san
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
+  if (const auto may = lasting(*sandbox); !may)
+    co_return co_await settle(audit, refuse(may.error()));
   if (!sandbox->kept.persistent)
     co_return co_await settle(
         audit, refuse(Error{Errc::Busy,
