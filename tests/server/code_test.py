@@ -97,6 +97,9 @@ class Runs(CodeCase):
         told = self.run_code("class Many:\n    def _repr_mimebundle_(self):\n"
                              "        return {'x' * 200 + str(i): 1 for i in range(30000)}\nMany()", context=context)
         self.assertTrue(told["outputs_truncated"])
+        huge = "class Huge:\n    def _repr_json_(self): return [10 ** 400]\nHuge()"
+        told = self.run_code(huge, context=context)
+        self.assertEqual((list(told["outputs"][0]["data"]), told["outputs_truncated"]), (["text/plain"], True))
         half = "d = {'a': 1}\nclass Half:\n    def _repr_json_(self): return {'\\ud83d': '\\ud83d'}\n" \
                "class Later:\n    def _repr_json_(self): return d\n" \
                "display(Half(), Later()); d['a'] = float('nan'); raise ValueError('\\ud83d')"
@@ -339,6 +342,7 @@ class Harm(CodeCase):
                 hello + b"\xff\xff\xff\xff\x02\x01\0\0\x01\0\0\0",  # four gigabytes
                 hello + b"\x01\0\0\0\x02\x01\0\0\xff\0\0\0x",  # output of a run that is none
                 hello + b"\x01\0\0\0\x02\x03\0\0\x01\0\0\0x",  # of a third stream
+                hello + b"\0\0\0\0\x02\x01\0\0\x01\0\0\0",  # of nothing
                 hello + b"\x02\0\0\0\x04\0\0\0\xff\0\0\0{}",  # the end of one that is none
                 hello + hello,
                 b"\x02\0\0\0\x01\0\0\0\0\0\0\0{}",

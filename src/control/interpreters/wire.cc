@@ -5,6 +5,7 @@
 #include <boost/json/memory_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/storage_ptr.hpp>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -116,7 +117,16 @@ class Members {
   bool wrong_ = false;
 };
 
-bool read_output(const json::value& value, CodeOutput& out) {
+// A number beyond what a double holds is read as infinity, which JSON cannot say again.
+bool is_finite(const json::value& value) {
+  if (value.is_double()) return std::isfinite(value.get_double());
+  if (value.is_array()) return std::ranges::all_of(value.get_array(), is_finite);
+  return !value.is_object() || std::ranges::all_of(value.get_object(), [](const auto& one) {
+    return is_finite(one.value());
+  });
+}
+
+bool read_output(const json::value& value, CodeOutput& out, bool& truncated) {
   if (!value.is_object()) return false;
   Members members(value.get_object());
   out.main = members.flag("main");
@@ -124,6 +134,10 @@ bool read_output(const json::value& value, CodeOutput& out) {
   if (members.wrong() || data->empty()) return false;
   for (const auto& [mime, content] : *data) {
     if (mime.size() > kNameBytesMax) return false;
+    if (!is_finite(content)) {
+      truncated = true;
+      continue;
+    }
     // A copy in memory of its own: the document does not live as long.
     out.data.emplace(mime, json::value(content, json::storage_ptr()));
   }
@@ -146,8 +160,10 @@ Result<void> read_answer(const json::object& object, CodeOutcome& outcome) {
   const json::array* outputs = members.list("outputs", kCodeOutputsMax);
   if (members.wrong()) return broken("said an answer that is none");
   for (const json::value& one : *outputs) {
-    if (!read_output(one, outcome.outputs.emplace_back()))
+    CodeOutput output;
+    if (!read_output(one, output, outcome.outputs_truncated))
       return broken("showed something that is nothing to show");
+    if (!output.data.empty()) outcome.outputs.push_back(std::move(output));
   }
   return {};
 }

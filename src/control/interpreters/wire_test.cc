@@ -66,6 +66,22 @@ TEST(InterpreterWire, GuestGarbageIsRefused) {
   EXPECT_EQ(next.error().code, Errc::Protocol);
 }
 
+// JSON has no infinity: our own answer could not be read.
+TEST(InterpreterWire, ANumberThatIsTooLargeIsLeftOut) {
+  const std::string huge = std::string(400, '9');
+  CodeOutcome outcome;
+  const auto read =
+      parse_answer(R"({"value": null, "truncated": false, "error": null, "outputs": [)"
+                   R"({"main": false, "data": {"application/json": [1e999]}},)"
+                   R"({"main": true, "data": {"text/plain": "2", "application/json": {"a": )" +
+                       huge + "}}}]}",
+                   outcome);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(outcome.outputs_truncated);
+  ASSERT_EQ(outcome.outputs.size(), 1U);
+  EXPECT_EQ(outcome.outputs[0].data, (boost::json::object{{"text/plain", "2"}}));
+}
+
 TEST(InterpreterWire, AnAnswerIsRead) {
   CodeOutcome outcome;
   const auto read = parse_answer(
