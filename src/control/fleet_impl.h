@@ -478,6 +478,8 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<void>> end_hibernation_now(SandboxPtr);
   awaitable<Result<void>> bring_back(SandboxPtr);
   [[nodiscard]] Result<SandboxPlan> wake_plan(const Sandbox&) const;
+  // Of one that hibernates: it has another time to live from here on.
+  static void move_end(Sandbox&, std::uint64_t life_us);
   // fleet_promote.cc
   awaitable<Result<SandboxView>> promote_now(Caller, SandboxPtr, PromoteWish);
   awaitable<Result<SandboxPtr>> move_up(const Caller&, SandboxPtr, SandboxPlan, bool end_processes);

@@ -296,6 +296,7 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   if (!done) co_return co_await settle(audit, refuse(explain(*sandbox, done.error())));
   if (sandbox->state == State::Ended)
     co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
+  if (hibernates(*sandbox)) move_end(*sandbox, changed->limits.life_us);
   sandbox->limits = changed->limits;
   if (sandbox->kept.persistent || hibernates(*sandbox)) sandbox->kept.limits = changed->limits;
   sandbox->kept.idle_seconds = changed->idle_seconds;

@@ -323,9 +323,10 @@ awaitable<Result<void>> FleetImpl::put_away(SandboxPtr sandbox, std::string snap
   if (sandbox->state == State::Ended) {
     co_return co_await settle(audit, Result<void>(std::unexpected(explain(*sandbox, Error{}))));
   }
-  const std::uint64_t lived = since(sandbox->started);
+  sandbox->kept.lived_us = since(sandbox->started);
   if (sandbox->limits.life_us != 0)
-    sandbox->kept.expires = store::wall_now() + micros(sandbox->limits.life_us) - micros(lived);
+    sandbox->kept.expires =
+        store::wall_now() + micros(sandbox->limits.life_us) - micros(sandbox->kept.lived_us);
   if (status) sandbox->kept.cpu_used_us += status->usage.cpu_time_us;
   sandbox->kept.limits = sandbox->limits;
   sandbox->kept.hibernated = snapshot;
@@ -348,6 +349,18 @@ awaitable<Result<void>> FleetImpl::put_away(SandboxPtr sandbox, std::string snap
   }
   sync_soon();
   co_return written;
+}
+
+// What it slept while it had no end is not counted: it could be over before anybody knew of one.
+void FleetImpl::move_end(Sandbox& sandbox, std::uint64_t life_us) {
+  KeptSpec& kept = sandbox.kept;
+  if (life_us == 0) {
+    kept.expires = 0;
+  } else if (kept.expires != 0) {
+    kept.expires += micros(life_us) - micros(sandbox.limits.life_us);
+  } else {
+    kept.expires = store::wall_now() + micros(life_us) - micros(kept.lived_us);
+  }
 }
 
 awaitable<Result<void>> FleetImpl::end_hibernation(SandboxPtr sandbox) {

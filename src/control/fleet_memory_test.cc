@@ -186,5 +186,36 @@ TEST_F(FleetMemory, ItsTimeToLiveGoesOn) {
   until([&] { return world_.store.memories.empty(); });
 }
 
+// A change while it sleeps holds: while it sleeps, for the next server, and when it is woken.
+TEST_F(FleetMemory, ItsTimeToLiveIsChangedInItsSleep) {
+  open();
+  CreateWish wish;
+  wish.storage = engine::Storage::Disk;
+  wish.limits.timeout_seconds = 60;
+  const std::string longer = create(wish);
+  const std::string shorter = create(wish);
+  wish.limits.timeout_seconds.reset();
+  options_.limits.timeout_seconds.reset();
+  ASSERT_TRUE(fleet_->reload(options_));
+  const std::string anew = create(wish);
+  for (const std::string& id : {longer, shorter, anew})
+    ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  EXPECT_EQ(parse_kept(anew).expires, 0);
+  const store::WallTime before = parse_kept(longer).expires;
+  LimitWish limits;
+  limits.timeout_seconds = 3600;
+  ASSERT_TRUE(run(fleet_->set_limits(me_, longer, limits)));
+  EXPECT_EQ(parse_kept(longer).expires, before + 3540'000'000);
+  limits.timeout_seconds = 1;
+  ASSERT_TRUE(run(fleet_->set_limits(me_, anew, limits)));
+  limits.timeout_seconds = 0.001;
+  ASSERT_TRUE(run(fleet_->set_limits(me_, shorter, limits)));
+  until([&] { return !fleet_->get(me_, shorter); });
+  again();
+  until([&] { return !fleet_->get(me_, anew); });
+  ASSERT_TRUE(run(fleet_->exec(me_, longer, line("echo x"))));
+  EXPECT_GT(world_.boxes.at(longer).limits.life_us, 3500'000'000U);
+}
+
 }  // namespace
 }  // namespace caisson::control
