@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <utility>
 
 #include "control/fleet_impl.h"
 
@@ -76,9 +77,31 @@ void FleetImpl::arm_expiry() {
   expiry_.async_wait(std::move(over));
 }
 
-// What is on the disk goes, too.
+// What is on the disk goes, too. One that persists is stopped, as it is when it runs: its processes
+// are over, and its files stay.
 awaitable<void> FleetImpl::end_asleep(Caller server, SandboxPtr sandbox) {
-  (void)co_await destroy_now(std::move(server), std::move(sandbox));
+  if (!sandbox->kept.persistent) {
+    (void)co_await destroy_now(std::move(server), std::move(sandbox));
+    co_return;
+  }
+  const std::weak_ptr<FleetImpl*> alive = alive_;
+  const auto turn = co_await sandbox->waking->take();  // nobody wakes it meanwhile
+  if (!turn || alive.expired() || stopping_ || !hibernates(*sandbox)) co_return;
+  if (sandbox->kept.expires == 0 || sandbox->kept.expires > store::wall_now()) {
+    schedule(*sandbox);
+    co_return;
+  }
+  const std::string snapshot = std::exchange(sandbox->kept.hibernated, {});
+  sandbox->kept.expires = 0;
+  sandbox->kept.lived_us = 0;
+  sandbox->end_reason = "expired";
+  store::Store::Batch batch;
+  batch.sandboxes.push_back(stored(*sandbox));
+  batch.audit.push_back(own_row(*sandbox, server.actor, "sandbox.stop", sandbox->end_reason));
+  post(std::move(batch));
+  events_.add("sandbox.stopped", sandbox->tenant, sandbox->id, {{"reason", sandbox->end_reason}});
+  co_await spend_memory(snapshot);
+  if (!alive.expired()) tidy_soon();
 }
 
 void FleetImpl::check_expiry() {

@@ -217,5 +217,27 @@ TEST_F(FleetMemory, ItsTimeToLiveIsChangedInItsSleep) {
   EXPECT_GT(world_.boxes.at(longer).limits.life_us, 3500'000'000U);
 }
 
+TEST_F(FleetMemory, WhatPersistsIsStoppedWhenItsTimeEndsInItsSleep) {
+  open();
+  CreateWish wish;
+  wish.persistent = true;
+  wish.limits.timeout_seconds = 1;
+  const std::string id = create(wish);
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  until([&] { return fleet_->get(me_, id)->state == State::Stopped; });
+  EXPECT_EQ(fleet_->get(me_, id)->end_reason, "expired");
+  EXPECT_EQ(store_.last().action, "sandbox.stop");
+  EXPECT_EQ(parse_kept(id).hibernated, "");
+  EXPECT_EQ(parse_kept(id).expires, 0);
+  until([&] { return world_.store.memories.empty(); });
+  EXPECT_TRUE(world_.store.uppers.contains(id));
+  again();
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Stopped);
+  ASSERT_TRUE(run(fleet_->start_sandbox(me_, id)));
+  EXPECT_TRUE(asked().name.empty());
+  EXPECT_TRUE(world_.requests.back().resume);
+  EXPECT_EQ(world_.boxes.at(id).limits.life_us, 1'000'000U);
+}
+
 }  // namespace
 }  // namespace caisson::control
