@@ -218,6 +218,7 @@ class FakeLauncher final : public engine::LauncherChannel {
     world_.store.memories.insert(memory);
     engine::SavedMemory saved;
     saved.runtime = "fake 1";
+    saved.files = world_.store.files_in_memories;
     co_return saved;
   }
   awaitable<Result<void>> go_on(std::string id) override {

@@ -239,5 +239,34 @@ TEST_F(FleetMemory, WhatPersistsIsStoppedWhenItsTimeEndsInItsSleep) {
   EXPECT_EQ(world_.boxes.at(id).limits.life_us, 1'000'000U);
 }
 
+// A start without them would begin with an empty disk, and drop the only one that it has.
+TEST_F(FleetMemory, FilesThatAreOfOnePieceWithItAreNotStartedWithout) {
+  options_.host->qemu = "/usr/bin/qemu";
+  world_.store.files_in_memories = true;
+  open();
+  for (const char* tier : {"native", "microvm"}) {
+    CreateWish wish;
+    wish.tier = tier;
+    wish.storage = engine::Storage::Memory;
+    const std::string id = create(wish);
+    ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+    again();
+    const auto refused = run(fleet_->start_sandbox(me_, id));
+    ASSERT_FALSE(refused) << tier;
+    EXPECT_EQ(refused.error().code, Errc::Unsupported);
+    EXPECT_NE(refused.error().message.find("resume it"), std::string::npos);
+    EXPECT_EQ(fleet_->get(me_, id)->state, State::Hibernated);
+    EXPECT_EQ(world_.store.memories.size(), 1U);
+    ASSERT_TRUE(run(fleet_->resume(me_, id)));
+    EXPECT_FALSE(asked().name.empty());
+    ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+    close();
+    store_.kept.clear();  // the record of what is kept is lost
+    open();
+    EXPECT_EQ(run(fleet_->start_sandbox(me_, id)).error().code, Errc::Gone);
+    ASSERT_TRUE(run(fleet_->destroy(me_, id)));
+  }
+}
+
 }  // namespace
 }  // namespace caisson::control

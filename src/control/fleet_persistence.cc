@@ -8,6 +8,21 @@
 #include "control/shield.h"
 
 namespace caisson::control {
+namespace {
+
+// Whether one that hibernates has files without its processes: those of a machine are on a disk
+// that is kept with its memory, and nowhere else.
+Result<void> files_alone(const Sandbox& sandbox, const SnapshotRecord* record) {
+  const bool machine = sandbox.kept.tier == policy::SandboxTier::Microvm;
+  if (sandbox.kept.storage == engine::Storage::Disk && !machine) return {};
+  if (record == nullptr) return failure(Errc::Gone, "its files are lost; destroy it");
+  if (!machine && !(record->memory && record->memory->files)) return {};
+  return failure(Errc::Unsupported,
+                 "its files are of one piece with its processes, and cannot be had without them: "
+                 "resume it, or destroy it");
+}
+
+}  // namespace
 
 // It stays among the living, without a guest: it can be seen, started and destroyed, and keeps its
 // place and its name.
@@ -132,9 +147,11 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   // Without its processes, then: from the files of that moment.
   const std::string asleep = sandbox->kept.hibernated;
   const SnapshotRecord* files = asleep.empty() ? nullptr : files_.snapshots.find(asleep);
+  if (!asleep.empty()) {
+    if (const auto there = files_alone(*sandbox, files); !there)
+      co_return co_await settle(audit, refuse(there.error()));
+  }
   if (files != nullptr) plan.base.stack = plan.spec.request.stack = files->stack;
-  if (!asleep.empty() && !plan.spec.request.resume && files == nullptr)
-    co_return co_await settle(audit, refuse(Error{Errc::Gone, "its files are lost", 0}));
   const auto strong = above_minimum(sandbox->tenant, plan, "promote the sandbox first");
   if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   const auto mounted = mount_volumes(sandbox->tenant, plan);
