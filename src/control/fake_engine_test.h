@@ -32,6 +32,7 @@ struct FakeWorld {
     engine::Program program = engine::Program::Init;
     bool frozen = false;
     bool standing = false;
+    std::string memory;  // that it stands still with
     bool ended = false;
     engine::EndReason reason = engine::EndReason::Running;
   };
@@ -179,6 +180,7 @@ class FakeLauncher final : public engine::LauncherChannel {
   awaitable<Result<void>> drop(engine::StoreEntry::Kind kind, std::string name) override {
     if (auto bad = inject("drop")) co_return std::unexpected(*bad);
     for (const auto& [id, box] : world_.boxes) {
+      if (box.standing && box.memory == name) co_return busy();
       if (std::ranges::find(box.stack.layers, name) != box.stack.layers.end()) co_return busy();
     }
     const bool was = kind == engine::StoreEntry::Kind::Layer   ? world_.store.layers.erase(name) > 0
@@ -215,6 +217,7 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (auto bad = inject("save_memory")) co_return std::unexpected(*bad);
     if (!world_.boxes.contains(id)) co_return none();
     world_.boxes.at(id).standing = true;
+    world_.boxes.at(id).memory = memory;
     world_.store.memories.insert(memory);
     engine::SavedMemory saved;
     saved.runtime = "fake 1";
@@ -223,10 +226,12 @@ class FakeLauncher final : public engine::LauncherChannel {
   }
   awaitable<Result<void>> go_on(std::string id) override {
     if (auto bad = inject("go_on")) co_return std::unexpected(*bad);
+    if (!world_.boxes.contains(id)) co_return none();
     world_.boxes.at(id).standing = false;
     co_return Result<void>();
   }
   awaitable<Result<engine::SavedMemory>> measure(std::string memory) override {
+    if (auto bad = inject("measure")) co_return std::unexpected(*bad);
     if (!world_.store.memories.contains(memory)) co_return none();
     engine::SavedMemory found;
     found.bytes = 7;

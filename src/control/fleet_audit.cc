@@ -147,7 +147,7 @@ store::SandboxRecord FleetImpl::stored(const Sandbox& sandbox) const {
     record.state = store::RecordState::Ended;
     record.ended = store::wall_now();
     record.end_reason = "the server ended while its only command ran";
-  } else if (sandbox.state == State::Stopped) {
+  } else if (sandbox.state == State::Stopped || sandbox.leaving) {
     record.state = store::RecordState::Stopped;
     record.end_reason = sandbox.end_reason;
   }

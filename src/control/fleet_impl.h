@@ -474,6 +474,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<void> drop_memories();
   awaitable<Result<SandboxView>> hibernate_now(Caller, SandboxPtr);
   awaitable<Result<void>> put_away(SandboxPtr, std::string snapshot, Audited&);
+  awaitable<void> stay(SandboxPtr);
   awaitable<Result<void>> end_hibernation(SandboxPtr);  // of who hibernates
   awaitable<Result<void>> end_hibernation_now(SandboxPtr);
   awaitable<Result<void>> bring_back(SandboxPtr);

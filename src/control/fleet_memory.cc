@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/steady_timer.hpp>
+#include <utility>
 
 #include "base/id.h"
 #include "control/fleet_impl.h"
@@ -22,6 +22,7 @@
 namespace caisson::control {
 namespace {
 
+constexpr const char* kHibernated = "hibernated";
 constexpr std::uint64_t kMemoryBytesGuess = 512ULL << 20U;  // of one without a limit
 
 std::unexpected<Error> no_memory(std::string message) {
@@ -116,7 +117,8 @@ Result<void> FleetImpl::begin_memory(const Sandbox& sandbox, const SealWish& wis
   return {};
 }
 
-// Whatever goes wrong: it goes on, and what was saved is dropped.
+// Whatever goes wrong: it goes on, and what was saved is dropped. One that is to end stands still
+// until all of it is known to be there.
 awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, SnapshotRecord& made,
                                                            std::string layer, SealMemory memory) {
   if (const auto may = co_await savable(sandbox); !may) co_return std::unexpected(may.error());
@@ -132,17 +134,22 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, S
   files_.memories.insert(name);
   made.memory->runtime = saved->runtime;
   made.memory->files = made.memory->files || saved->files;
-  auto sealed = co_await seal_files(sandbox, made, std::move(layer));
-  if (memory == SealMemory::GoesOn || !sealed) {
+  const bool ends = memory == SealMemory::Ends;
+  auto sealed = co_await seal_files(sandbox, made, layer);
+  // It may stand on that layer, whatever comes behind.
+  const bool stacked = sealed && sealed->kind == engine::SnapshotKind::Stacked;
+  if (sealed && !made.memory->files) files_.layers.insert(layer);
+  Result<void> measured;
+  if (sealed && ends) measured = co_await measure(made);
+  if (!ends || !sealed || !measured) {
     const auto on = co_await goes_on(sandbox);
     if (!on && sealed) sealed = std::unexpected(on.error());
   }
   sandbox->changing = false;
-  if (sealed) {
-    if (const auto measured = co_await measure(made); !measured)
-      sealed = std::unexpected(measured.error());
-  }
+  if (sealed && !ends) measured = co_await measure(made);
+  if (sealed && !measured) sealed = std::unexpected(measured.error());
   if (sealed) co_return sealed;
+  if (stacked) sandbox->kept.stack = made.stack;
   files_.memories.erase(name);
   (void)co_await launcher_->drop(engine::StoreEntry::Kind::Memory, name);
   co_return sealed;
@@ -323,7 +330,8 @@ awaitable<Result<void>> FleetImpl::put_away(SandboxPtr sandbox, std::string snap
   if (sandbox->state == State::Ended) {
     co_return co_await settle(audit, Result<void>(std::unexpected(explain(*sandbox, Error{}))));
   }
-  sandbox->kept.lived_us = since(sandbox->started);
+  const std::uint64_t lived_before = std::exchange(sandbox->kept.lived_us, since(sandbox->started));
+  const std::uint64_t used_before = sandbox->kept.cpu_used_us;
   if (sandbox->limits.life_us != 0)
     sandbox->kept.expires =
         store::wall_now() + micros(sandbox->limits.life_us) - micros(sandbox->kept.lived_us);
@@ -334,14 +342,24 @@ awaitable<Result<void>> FleetImpl::put_away(SandboxPtr sandbox, std::string snap
   const SnapshotRecord* made = files_.snapshots.find(snapshot);
   if (made != nullptr && made->memory->files) sandbox->kept.head = made->parent;
   keep_spent(*sandbox);
-  halt(sandbox, "hibernated");
-  schedule(*sandbox);
   audit.judge(nullptr);
+  sandbox->leaving = true;
+  sandbox->end_reason = kHibernated;
   store::Store::Batch batch;
   batch.audit.push_back(audit.row);
   batch.sandboxes.push_back(stored(*sandbox));
   const auto written = co_await record(std::move(batch));
   audit.written();
+  sandbox->leaving = false;
+  if (sandbox->state == State::Ended) co_return std::unexpected(explain(*sandbox, Error{}));
+  if (!written) {
+    sandbox->kept.lived_us = lived_before;
+    sandbox->kept.cpu_used_us = used_before;
+    co_await stay(sandbox);
+    co_return written;
+  }
+  halt(sandbox, kHibernated);
+  schedule(*sandbox);
   if (sandbox->kept.storage == engine::Storage::Disk) {
     (void)co_await stop_there(sandbox);
   } else {
@@ -349,6 +367,19 @@ awaitable<Result<void>> FleetImpl::put_away(SandboxPtr sandbox, std::string snap
   }
   sync_soon();
   co_return written;
+}
+
+// It could not be put away: it goes on where it stands.
+awaitable<void> FleetImpl::stay(SandboxPtr sandbox) {
+  sandbox->kept.hibernated.clear();
+  sandbox->kept.expires = 0;
+  if (!sandbox->kept.persistent) sandbox->kept.limits.reset();
+  sandbox->end_reason.clear();
+  (void)co_await goes_on(sandbox);
+  store::Store::Batch batch;  // what could not be written may be there in part
+  if (sandbox->state != State::Ended) batch.sandboxes.push_back(stored(*sandbox));
+  post(std::move(batch));
+  tidy_soon();
 }
 
 // What it slept while it had no end is not counted: it could be over before anybody knew of one.

@@ -268,5 +268,38 @@ TEST_F(FleetMemory, FilesThatAreOfOnePieceWithItAreNotStartedWithout) {
   }
 }
 
+// It stands still until all of it is on record, and goes on from wherever that fails.
+TEST_F(FleetMemory, WhatCannotBePutAwayGoesOn) {
+  open();
+  const std::string id = create_on_disk();
+  const auto goes_on = [&] {
+    EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+    EXPECT_FALSE(world_.boxes.at(id).standing);
+    EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+    until([&] { return world_.store.memories.empty(); });
+  };
+  world_.store.fails["measure"] = Error{Errc::Internal, "it cannot be read", 0};
+  EXPECT_EQ(run(fleet_->hibernate(me_, id)).error().code, Errc::Internal);
+  goes_on();
+  world_.store.fails.clear();
+  store_.fails = true;  // the row of what is kept
+  EXPECT_EQ(run(fleet_->hibernate(me_, id)).error().code, Errc::StoreFull);
+  store_.fails = false;
+  goes_on();
+  store_.holds = true;
+  const auto asleep = begin(fleet_->hibernate(me_, id));
+  until([&] { return !store_.held.empty(); });
+  store_.fails = true;  // that of the sandbox
+  store_.tell();
+  until([&] { return asleep->has_value(); });
+  EXPECT_EQ((**asleep).error().code, Errc::StoreFull);
+  store_.fails = false;
+  goes_on();
+  again();
+  goes_on();
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+}
+
 }  // namespace
 }  // namespace caisson::control

@@ -86,6 +86,7 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
   bool restacking = false;         // calls that change files wait for their turn
   bool flattening = false;
   bool once = false;     // made for one command, and gone with it
+  bool leaving = false;  // on record as stopped already, and about to be
   bool lingers = false;  // stopped, and the launcher could not end it
   std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits
 

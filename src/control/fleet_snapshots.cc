@@ -123,7 +123,12 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
   if (!made.memory || !made.memory->files) files_.layers.insert(layer->str());
   made.kind = sealed->kind;
   made.bytes = sealed->bytes;
-  co_return co_await keep_sealed(std::move(sandbox), std::move(made), wish.row, audit);
+  auto kept = co_await keep_sealed(sandbox, std::move(made), wish.row, audit);
+  if (!kept && wish.memory == SealMemory::Ends) {
+    (void)co_await goes_on(sandbox);
+    tidy_soon();  // what was saved of it is not in use any more
+  }
+  co_return kept;
 }
 
 // What was refused did not happen. Of what was not answered nobody knows before the next look at
