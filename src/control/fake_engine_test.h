@@ -219,6 +219,10 @@ class FakeLauncher final : public engine::LauncherChannel {
     world_.boxes.at(id).standing = true;
     world_.boxes.at(id).memory = memory;
     world_.store.memories.insert(memory);
+    if (const auto gate = world_.store.save_waits) {
+      if (co_await gate->wait() != engine::Wake::Woken) co_return failure(Errc::Gone, "left");
+      if (!world_.boxes.contains(id)) co_return none();
+    }
     engine::SavedMemory saved;
     saved.runtime = "fake 1";
     saved.files = world_.store.files_in_memories;

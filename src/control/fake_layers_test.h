@@ -95,6 +95,7 @@ struct FakeStoreWorld {
   std::map<std::string, Error> fails;  // by the name of the call
   std::optional<Error> sealed_but;     // it was sealed, and this is what comes back
   std::shared_ptr<engine::Wakeup> seal_waits;
+  std::shared_ptr<engine::Wakeup> save_waits;
   int fails_in = -1;  // the so-manyth call from now, whichever it is
 };
 

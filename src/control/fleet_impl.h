@@ -472,6 +472,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxView>> create_with_memory(const Caller&, CreateWish, Audited&);
   awaitable<void> spend_memory(std::string snapshot);
   awaitable<void> drop_memories();
+  awaitable<void> drop_memory(std::string name);
   awaitable<Result<SandboxView>> hibernate_now(Caller, SandboxPtr);
   awaitable<Result<void>> put_away(SandboxPtr, std::string snapshot, Audited&);
   awaitable<void> stay(SandboxPtr);

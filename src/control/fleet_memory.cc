@@ -127,6 +127,9 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, S
   auto saved = co_await launcher_->save_memory(sandbox->id, name, memory == SealMemory::Ends);
   if (!saved) {
     sandbox->changing = false;
+    // Where the sandbox went away meanwhile, part of it may be there.
+    files_.memories.insert(name);
+    co_await drop_memory(name);
     Error error = saved.error().within("memory");
     if (error.code == Errc::Unsupported && error.field.empty()) error.field = "memory";
     co_return std::unexpected(std::move(error));
@@ -150,8 +153,7 @@ awaitable<Result<engine::Sealed>> FleetImpl::seal_standing(SandboxPtr sandbox, S
   if (sealed && !measured) sealed = std::unexpected(measured.error());
   if (sealed) co_return sealed;
   if (stacked) sandbox->kept.stack = made.stack;
-  files_.memories.erase(name);
-  (void)co_await launcher_->drop(engine::StoreEntry::Kind::Memory, name);
+  co_await drop_memory(name);
   co_return sealed;
 }
 
@@ -206,11 +208,19 @@ awaitable<void> FleetImpl::drop_memories() {
   };
   const std::set<std::string> all = files_.memories;
   for (const std::string& name : all) {
-    if (needed(name) || files_.memories.erase(name) == 0) continue;
-    const auto dropped = co_await launcher_->drop(engine::StoreEntry::Kind::Memory, name);
+    if (needed(name)) continue;
+    co_await drop_memory(name);
     if (alive.expired()) co_return;
-    if (!dropped && dropped.error().code != Errc::NotFound) files_.memories.insert(name);
   }
+}
+
+// What could not be dropped is dropped another time.
+awaitable<void> FleetImpl::drop_memory(std::string name) {
+  const std::weak_ptr<FleetImpl*> alive = alive_;
+  if (files_.memories.erase(name) == 0) co_return;
+  const auto dropped = co_await launcher_->drop(engine::StoreEntry::Kind::Memory, name);
+  if (alive.expired()) co_return;
+  if (!dropped && dropped.error().code != Errc::NotFound) files_.memories.insert(name);
 }
 
 // ----------------------------------------------------------------------------------------------

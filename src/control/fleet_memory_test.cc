@@ -301,5 +301,23 @@ TEST_F(FleetMemory, WhatCannotBePutAwayGoesOn) {
   EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
 }
 
+TEST_F(FleetMemory, NothingOfOneThatIsDestroyedWhileItIsSavedStays) {
+  open();
+  for (const bool hibernate : {true, false}) {
+    const std::string id = create_on_disk();
+    world_.store.save_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+    SnapshotWish wish;
+    wish.memory = true;
+    const auto asleep = hibernate ? begin(fleet_->hibernate(me_, id)) : nullptr;
+    const auto kept = hibernate ? nullptr : begin(fleet_->snapshot(me_, id, wish));
+    until([&] { return world_.store.memories.size() == 1; });
+    ASSERT_TRUE(run(fleet_->destroy(me_, id)));
+    world_.store.save_waits->wake();
+    until([&] { return hibernate ? asleep->has_value() : kept->has_value(); });
+    EXPECT_EQ(hibernate ? (**asleep).error().code : (**kept).error().code, Errc::Gone);
+    EXPECT_TRUE(world_.store.memories.empty());
+  }
+}
+
 }  // namespace
 }  // namespace caisson::control

@@ -1,6 +1,7 @@
 """Processes that are kept, asked of every tier that keeps them: snapshots with memory, forks with processes, sandboxes
 that hibernate. What a tier does not keep it refuses by name, and nothing is lost by asking."""
 
+import concurrent.futures
 import ctypes
 import glob
 import os
@@ -271,6 +272,15 @@ class Kept(MemoryCase):
         box, _ = self.counting(storage="disk")
         self.hibernate(box)
         self.assertIn(self.server.delete(path_of(box)).status, (200, 204))
+        wait_for(lambda: self.memories() == 0, "an empty store")
+
+    def test_nothing_stays_of_one_that_is_destroyed_while_it_is_saved(self):
+        box, _ = self.counting(storage="disk")
+        with concurrent.futures.ThreadPoolExecutor() as threads:
+            asleep = threads.submit(self.server.post, path_of(box, "hibernate"), timeout=SLOW)
+            wait_for(lambda: asleep.done() or self.memories() > 0, "a save")
+            self.assertIn(self.server.delete(path_of(box)).status, (200, 204))
+            self.assertIn(asleep.result().status, (200, 404, 410), asleep.result().body)
         wait_for(lambda: self.memories() == 0, "an empty store")
 
 

@@ -90,7 +90,9 @@ class LauncherCore {
   // learn the digest, which a launch with that memory has to name.
   [[nodiscard]] Result<sys::Child> start_save(const std::string& id, const std::string& name,
                                               MemorySave::After after);
-  [[nodiscard]] Result<SavedMemory> end_save(const std::string& id, bool whole);
+  // Nothing is left of it when the sandbox was taken away meanwhile.
+  [[nodiscard]] Result<SavedMemory> end_save(const std::string& id, const std::string& name,
+                                             bool whole);
   [[nodiscard]] Result<void> go_on(const std::string& id);
   [[nodiscard]] Result<sys::Child> start_measure(const std::string& name);
   [[nodiscard]] Result<SavedMemory> end_measure(const std::string& name);

@@ -34,10 +34,17 @@ Result<sys::Child> LauncherCore::start_save(const std::string& id, const std::st
   return child;
 }
 
-Result<SavedMemory> LauncherCore::end_save(const std::string& id, bool whole) {
-  Live* live = TRY(find(id));
-  if (!live->standing || live->standing->kept)
-    return failure(Errc::Protocol, "sandbox '" + id + "' is not being saved");
+Result<SavedMemory> LauncherCore::end_save(const std::string& id, const std::string& name,
+                                           bool whole) {
+  const auto found = find(id);
+  Live* live = found.value_or(nullptr);
+  if (live == nullptr || !live->standing || live->standing->kept ||
+      live->standing->memory != name) {
+    // It was taken away meanwhile, and nobody will ask for what was saved of it.
+    (void)drop(StoreEntry::Kind::Memory, name);
+    if (!found) return std::unexpected(found.error());
+    return failure(Errc::Gone, "sandbox '" + id + "' ended while it was saved");
+  }
   const Live::Standing standing = *live->standing;
   const auto kept =
       tier_->saved({live->sandbox, live->request, standing.memory, standing.after}, whole);

@@ -290,7 +290,7 @@ Answer end_memory_errand(LauncherCore& core, std::span<const std::byte> message,
   const auto header = reader.get<launcher_wire::Header>();
   const std::string id = reader.get_string();  // of a sandbox, or of a memory
   const auto saved = static_cast<Request>(header.kind) == Request::SaveMemory
-                         ? core.end_save(id, whole)
+                         ? core.end_save(id, reader.get_string(), whole)
                          : core.end_measure(id);
   if (!saved) return refuse(header, saved.error());
   Writer writer(header);
