@@ -98,6 +98,10 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
   const bool memory = wish.memory.value_or(false);
   if (const auto good = check_name_and_labels(wish.name, wish.labels); !good)
     co_return co_await settle(audit, refuse(good.error()));
+  if (wish.hostname) {
+    if (const auto good = check_hostname(*wish.hostname); !good)
+      co_return co_await settle(audit, refuse(good.error()));
+  }
   const auto strong = above_minimum(parent->tenant, plan_again(*parent), "promote this one first");
   if (!strong) co_return co_await settle(audit, refuse(strong.error()));
   auto place = reserve(caller, wish.name);
@@ -108,9 +112,13 @@ awaitable<Result<SandboxView>> FleetImpl::fork_now(Caller caller, SandboxPtr kep
   const auto hold = files_.works.hold(point->stack.layers);
   const std::string snapshot = point->id;
   auto plan = co_await fork_plan(parent.ptr(), *std::move(point), std::move(wish));
-  if (!plan) co_return co_await settle(audit, refuse(explain(*parent, plan.error())));
-  const auto volumes = hold_volumes(parent->tenant, *plan);
-  auto launched = co_await launch(caller, *std::move(plan), *std::move(place));
+  Result<SandboxPtr> launched;
+  if (plan) {
+    const auto volumes = hold_volumes(parent->tenant, *plan);
+    launched = co_await launch(caller, *std::move(plan), *std::move(place));
+  } else {
+    launched = std::unexpected(explain(*parent, plan.error()));
+  }
   if (memory) co_await spend_memory(snapshot);
   if (!launched) {
     tidy_soon();
@@ -165,13 +173,7 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
     request.memory = {point.memory->name, point.memory->digest, point.memory->runtime, false};
     plan.commands = parent->commands;
   }
-  if (wish.hostname) {
-    if (const auto good = check_hostname(*wish.hostname); !good)
-      co_return std::unexpected(good.error());
-    request.hostname = *std::move(wish.hostname);
-  } else {
-    request.hostname.clear();  // its id, whatever the first is called
-  }
+  request.hostname = wish.hostname.value_or("");  // its id, whatever the first is called
   const egress::Amount& used = parent->budget->state().used;
   plan.budget.max_tokens = left_of(parent->kept.budget.max_tokens, used.tokens);
   if (const auto money = left_of(parent->kept.budget.max_cost_nano_usd, used.cost))

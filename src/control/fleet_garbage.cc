@@ -105,6 +105,7 @@ awaitable<Result<void>> FleetImpl::check_files() {
   if (!any) co_return Result<void>();
   const auto looked = co_await look();
   if (!looked) co_return std::unexpected(looked.error().within("file state"));
+  co_await spend_what_nobody_wakes();
   sync_soon();
   co_return Result<void>();
 }

@@ -471,6 +471,7 @@ class FleetImpl final : public RunningFleet {
   awaitable<Result<SandboxPlan>> memory_plan(const Caller&, const CreateWish&);
   awaitable<Result<SandboxView>> create_with_memory(const Caller&, CreateWish, Audited&);
   awaitable<void> spend_memory(std::string snapshot);
+  awaitable<void> spend_what_nobody_wakes();
   awaitable<void> drop_memories();
   awaitable<void> drop_memory(std::string name);
   awaitable<Result<SandboxView>> hibernate_now(Caller, SandboxPtr);

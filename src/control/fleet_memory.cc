@@ -103,9 +103,10 @@ Result<void> FleetImpl::begin_memory(const Sandbox& sandbox, const SealWish& wis
   if (sandbox.changing)
     return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is being changed; try again");
   const std::uint64_t limit = sandbox.limits.memory_bytes;
-  TRY(has_room(sandbox.tenant, limit != 0 ? limit : kMemoryBytesGuess));
-  const SandboxId name = TRY(SandboxId::random());
   KeptMemory memory;
+  memory.bytes = limit != 0 ? limit : kMemoryBytesGuess;  // until it is measured
+  TRY(has_room(sandbox.tenant, memory.bytes));
+  const SandboxId name = TRY(SandboxId::random());
   memory.name = name.str();
   KeptSpec spec = sandbox.kept;
   spec.proxy_tokens.clear();
@@ -196,6 +197,21 @@ awaitable<void> FleetImpl::spend_memory(std::string snapshot) {
   batch.files.push_back(sealed_row(*record));
   post(std::move(batch));
   co_await drop_memories();
+}
+
+// A server died between a seal and what it was for: a fork, or a sleep.
+awaitable<void> FleetImpl::spend_what_nobody_wakes() {
+  if (files_.unsure) co_return;  // somebody may hibernate whose record cannot be read
+  const std::weak_ptr<FleetImpl*> alive = alive_;
+  std::set<std::string> spent;
+  for (const auto& [id, record] : files_.snapshots.all()) {
+    if (record.hidden && record.memory && !record.making) spent.insert(id);
+  }
+  for (const auto& [id, sandbox] : living_) spent.erase(sandbox->kept.hibernated);
+  for (const std::string& id : spent) {
+    co_await spend_memory(id);
+    if (alive.expired()) co_return;
+  }
 }
 
 awaitable<void> FleetImpl::drop_memories() {

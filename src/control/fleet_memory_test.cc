@@ -1,6 +1,7 @@
 // Processes that are kept: snapshots and forks with memory, sandboxes that hibernate.
 #include <algorithm>
 
+#include "control/file_keeping.h"
 #include "control/fleet_files_fixture_test.h"
 
 namespace caisson::control {
@@ -317,6 +318,67 @@ TEST_F(FleetMemory, NothingOfOneThatIsDestroyedWhileItIsSavedStays) {
     EXPECT_EQ(hibernate ? (**asleep).error().code : (**kept).error().code, Errc::Gone);
     EXPECT_TRUE(world_.store.memories.empty());
   }
+}
+
+TEST_F(FleetMemory, AForkThatComesToNothingLeavesNoMemory) {
+  open();
+  CreateWish limited;
+  limited.storage = engine::Storage::Disk;
+  limited.limits.cpu_seconds = 1;
+  const std::string id = create(limited);
+  ForkWish wish;
+  wish.memory = true;
+  wish.hostname = "no name";
+  EXPECT_EQ(run(fleet_->fork(me_, id, wish)).error().field, "hostname");
+  EXPECT_EQ(layers(), 0U);  // refused before anything stood still
+  wish.hostname.reset();
+  world_.launch_fails = Error{Errc::Exhausted, "no slot", 0};
+  EXPECT_EQ(run(fleet_->fork(me_, id, wish)).error().code, Errc::Exhausted);
+  EXPECT_TRUE(world_.store.memories.empty());
+  world_.launch_fails.reset();
+  world_.cpu_us = 2'000'000;
+  EXPECT_EQ(run(fleet_->fork(me_, id, wish)).error().code, Errc::Exhausted);
+  EXPECT_TRUE(world_.store.memories.empty());
+}
+
+TEST_F(FleetMemory, AServerThatDiesBetweenASealAndItsForkLeavesNoMemory) {
+  open();
+  const std::string id = create_on_disk();
+  const std::string sleeper = create_on_disk();
+  ASSERT_TRUE(run(fleet_->hibernate(me_, sleeper)));
+  auto made = keep(id, "kept");
+  ASSERT_TRUE(made);
+  EXPECT_EQ(world_.store.memories.size(), 2U);
+  settle();
+  close();
+  const auto key = StateSeal::open(options_.state_key);
+  for (store::FileRecord& row : store_.kept) {
+    auto record = read_snapshot(row.key, row.created, *key->unseal(row));
+    record->hidden = true;  // as a fork's is
+    row = key->seal(row.key, row.created, to_json(*record));
+  }
+  open();
+  until([&] { return world_.store.memories.size() == 1; });
+  ASSERT_TRUE(run(fleet_->exec(me_, sleeper, line("echo x"))));
+  EXPECT_FALSE(asked().name.empty());
+}
+
+// All that are being taken count with what they may be.
+TEST_F(FleetMemory, OnesThatAreBeingSavedCount) {
+  open();
+  CreateWish wish;
+  wish.limits.memory_bytes = kTenantStoreBytesMax / 2;
+  const std::string first = create(wish);
+  const std::string second = create(wish);
+  const std::string third = create(wish);
+  world_.store.save_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto asleep = begin(fleet_->hibernate(me_, first));
+  until([&] { return world_.store.memories.size() == 1; });
+  EXPECT_EQ(run(fleet_->hibernate(me_, second)).error().code, Errc::Exhausted);
+  world_.store.save_waits->wake();
+  until([&] { return asleep->has_value(); });
+  world_.store.save_waits.reset();
+  EXPECT_TRUE(run(fleet_->hibernate(me_, third)));
 }
 
 }  // namespace
