@@ -321,6 +321,7 @@ awaitable<Result<SandboxView>> FleetImpl::hibernate(const Caller& caller, std::s
 }
 
 awaitable<Result<SandboxView>> FleetImpl::hibernate_now(Caller caller, SandboxPtr sandbox) {
+  const Use use(sandbox);  // it is not idle meanwhile
   Audited audit(*this, row(caller, "sandbox.hibernate", sandbox->id, ""));
   const auto refuse = [](const Error& error) -> Result<SandboxView> {
     return std::unexpected(error);
@@ -334,9 +335,12 @@ awaitable<Result<SandboxView>> FleetImpl::hibernate_now(Caller caller, SandboxPt
   if (hibernates(*sandbox)) co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
   if (const auto up = co_await woken(sandbox); !up)
     co_return co_await settle(audit, refuse(up.error()));
-  // Whoever would use it from here on waits, and wakes it.
   const auto alone = co_await sandbox->waking->take();
   if (!alone) co_return co_await settle(audit, refuse(alone.error()));
+  // Whoever would use it from here on waits for that turn, and wakes it.
+  const Hibernating asleep(sandbox);
+  if (const auto up = co_await end_rest(sandbox); !up)
+    co_return co_await settle(audit, refuse(explain(*sandbox, up.error())));
   SealWish want;
   want.hidden = true;
   want.memory = SealMemory::Ends;

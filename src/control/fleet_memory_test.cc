@@ -381,5 +381,57 @@ TEST_F(FleetMemory, OnesThatAreBeingSavedCount) {
   EXPECT_TRUE(run(fleet_->hibernate(me_, third)));
 }
 
+TEST_F(FleetMemory, WhoComesWhileItIsPutAwayWaitsAndWakesIt) {
+  open();
+  CreateWish wish;
+  wish.storage = engine::Storage::Disk;
+  wish.limits.idle_seconds = 0.1;
+  const std::string id = create(wish);
+  world_.store.save_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto asleep = begin(fleet_->hibernate(me_, id));
+  until([&] { return world_.store.memories.size() == 1; });
+  const auto call = begin(fleet_->exec(me_, id, line("echo x")));
+  const auto look = begin(fleet_->stat(me_, id, "f", true));
+  const TimePoint later = Clock::now() + milliseconds(300);
+  until([&] { return Clock::now() > later; });  // it is not idle: somebody saves it
+  EXPECT_FALSE(call->has_value());
+  ASSERT_TRUE(fleet_->get(me_, id));
+  world_.store.save_waits->wake();
+  until([&] { return asleep->has_value() && call->has_value() && look->has_value(); });
+  EXPECT_TRUE(**asleep) << (**asleep).error().message;
+  EXPECT_TRUE(**call) << (**call).error().message;
+  EXPECT_EQ((**look).error().code, Errc::NotFound);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  EXPECT_FALSE(asked().name.empty());
+  // As good when it comes to nothing.
+  world_.store.save_waits.reset();
+  store_.holds = true;
+  const auto again = begin(fleet_->hibernate(me_, id));
+  until([&] { return !store_.held.empty(); });
+  const auto other = begin(fleet_->stat(me_, id, "f", true));
+  settle();
+  EXPECT_FALSE(other->has_value());
+  store_.fails = true;
+  store_.tell();
+  until([&] { return again->has_value() && other->has_value(); });
+  store_.fails = false;
+  EXPECT_FALSE(**again);
+  EXPECT_EQ((**other).error().code, Errc::NotFound);
+}
+
+// A rest that begins between two turns of one who hibernates.
+TEST_F(FleetMemory, OneThatWasJustSentToRestHibernates) {
+  open();
+  CreateWish wish;
+  wish.storage = engine::Storage::Disk;
+  wish.limits.rest_seconds = 0.02;
+  const std::string id = create(wish);
+  for (int i = 0; i < 5; ++i) {
+    until([&] { return world_.boxes.at(id).frozen; });  // it settles: the turn is not free
+    ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+    ASSERT_TRUE(run(fleet_->resume(me_, id)));
+  }
+}
+
 }  // namespace
 }  // namespace caisson::control

@@ -6,8 +6,8 @@
 //   schedule() → begin_look() → look at the processor's time, twice → settle_down(): Settling,
 //   freeze, Resting, reclaim            wake() → thaw → None
 //
-// Whoever changes a rest has the sandbox's turn (waking). So many users at once wake it once, and
-// one that comes while it settles waits until it can be woken.
+// Whoever changes a rest, or puts the sandbox away, has its turn (waking). So many users at once
+// wake it once, and one that comes while it settles waits until it can be woken.
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -86,12 +86,13 @@ awaitable<void> FleetImpl::settle_down(SandboxPtr sandbox, std::uint64_t held) {
 }
 
 awaitable<Result<void>> FleetImpl::wake(SandboxPtr sandbox) {
-  if (hibernates(*sandbox)) co_return co_await end_hibernation(sandbox);
-  while (sandbox->rest != Rest::None && sandbox->state == State::Running) {
+  while ((sandbox->rest != Rest::None || sandbox->hibernating) &&
+         sandbox->state == State::Running) {
     // A caller who hangs up in the middle leaves it awake, or at rest; never in between.
     auto woken = co_await shielded(executor_, wake_now(sandbox));
     if (!woken) co_return woken;
   }
+  if (hibernates(*sandbox)) co_return co_await end_hibernation(sandbox);
   co_return Result<void>();
 }
 

@@ -76,6 +76,7 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
   bool looking = false;           // whether it may rest is being found out
   std::optional<CpuLook> look;    // the first of the two; of no worth after a use
   std::shared_ptr<Turns> waking;  // of whoever begins or ends a rest
+  bool hibernating = false;       // it is being put away, by who has that turn
   std::uint64_t execs = 0;
   std::map<std::uint32_t, std::string> commands;  // of the background processes we started
   interpreters::Home code;
@@ -114,6 +115,20 @@ class Use {
   [[nodiscard]] Sandbox& operator*() const noexcept { return *sandbox_; }
   [[nodiscard]] Sandbox* operator->() const noexcept { return sandbox_.get(); }
   [[nodiscard]] const SandboxPtr& ptr() const noexcept { return sandbox_; }
+
+ private:
+  SandboxPtr sandbox_;
+};
+
+// As long as it is being put away. Goes before the turn.
+class Hibernating {
+ public:
+  explicit Hibernating(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) {
+    sandbox_->hibernating = true;
+  }
+  Hibernating(const Hibernating&) = delete;
+  Hibernating& operator=(const Hibernating&) = delete;
+  ~Hibernating() { sandbox_->hibernating = false; }
 
  private:
   SandboxPtr sandbox_;

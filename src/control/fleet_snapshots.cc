@@ -93,7 +93,10 @@ awaitable<Result<SnapshotRecord>> FleetImpl::seal(SandboxPtr sandbox, SealWish w
                                                   Audited* audit) {
   if (const auto looked = co_await look(); !looked) co_return std::unexpected(looked.error());
   // With its init asleep nothing could be stacked, and another kernel's files not be written out.
-  if (const auto up = co_await wake(sandbox); !up) co_return std::unexpected(up.error());
+  // Who puts it away has woken it, and has the turn.
+  if (wish.memory != SealMemory::Ends) {
+    if (const auto up = co_await wake(sandbox); !up) co_return std::unexpected(up.error());
+  }
   if (const auto may = may_seal(*sandbox); !may) co_return std::unexpected(may.error());
   const auto layer = SandboxId::random();
   const auto id = SandboxId::random();
