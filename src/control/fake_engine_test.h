@@ -43,6 +43,7 @@ struct FakeWorld {
   std::optional<policy::SandboxTier> refused_tier;
   bool connected = true;
   bool stopped = false;
+  int launches_waiting = 0;
   int thaws = 0;
   int reclaims = 0;
   std::uint64_t cpu_us = 0;           // of every sandbox
@@ -73,6 +74,11 @@ class FakeLauncher final : public engine::LauncherChannel {
     if (!world_.connected) co_return away();
     if (world_.launch_fails) co_return std::unexpected(*world_.launch_fails);
     if (auto bad = inject("launch")) co_return std::unexpected(*bad);
+    if (const auto gate = world_.store.launch_waits) {
+      ++world_.launches_waiting;
+      if (co_await gate->wait() != engine::Wake::Woken) co_return failure(Errc::Gone, "left");
+      --world_.launches_waiting;
+    }
     if (world_.refused_tier == request.tier)
       co_return failure(Errc::Internal, "that kernel does not start");
     engine::LaunchReply reply;

@@ -225,6 +225,11 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] Result<SandboxPtr> find(const Caller&, std::string_view id) const;
   // Busy while it is paused: its init cannot answer.
   [[nodiscard]] static Result<void> awake(const Sandbox&);
+  // For whoever has waited for a turn: Busy when another object is the sandbox by now.
+  [[nodiscard]] Result<void> still(const Sandbox&) const;
+  // For whoever changes what it is, and not what is in it. Of one that is stopped that is what its
+  // next start goes by, which does not happen as long as the turn is held.
+  awaitable<Result<Turns::Turn>> unmoved(SandboxPtr);
   // Found, and woken(), for a call that leaves no row.
   awaitable<Result<SandboxPtr>> running(const Caller&, const std::string& id);
   [[nodiscard]] SandboxView view(const Sandbox&) const;
@@ -491,6 +496,7 @@ class FleetImpl final : public RunningFleet {
                                            std::string_view remedy) const;
   [[nodiscard]] static engine::Limits launcher_limits(const Sandbox&, engine::Limits limits);
   awaitable<Result<void>> quiet_enough(SandboxPtr, bool end_processes);
+  awaitable<Result<void>> calls_over(SandboxPtr, bool wait);
   void take_place(const SandboxPtr& fresh, const SandboxPtr& old);
   awaitable<Result<SandboxPtr>> left_behind(SandboxPtr, SandboxPtr fresh,
                                             std::optional<Error> failed);

@@ -40,7 +40,29 @@ Result<SandboxPtr> FleetImpl::find(const Caller& caller, std::string_view id) co
   return failure(Errc::NotFound, "sandbox '" + cut_text(id, 64) + "' does not exist, or has ended");
 }
 
+Result<void> FleetImpl::still(const Sandbox& sandbox) const {
+  if (sandbox.state == State::Ended) return std::unexpected(explain(sandbox, Error{}));
+  if (!sandbox.replaced) return {};
+  return failure(Errc::Busy, "sandbox '" + sandbox.id + "' was just started anew; try again");
+}
+
+awaitable<Result<Turns::Turn>> FleetImpl::unmoved(SandboxPtr sandbox) {
+  Turns::Turn turn;
+  if (sandbox->state == State::Stopped || sandbox->hibernating) {
+    auto taken = co_await sandbox->waking->take();
+    if (!taken) co_return std::unexpected(taken.error());
+    turn = *std::move(taken);
+  }
+  if (const auto same = still(*sandbox); !same) co_return std::unexpected(same.error());
+  if (sandbox->moving)
+    co_return failure(Errc::Busy,
+                      "sandbox '" + sandbox->id + "' moves into another tier; try again");
+  co_return turn;
+}
+
 Result<void> FleetImpl::awake(const Sandbox& sandbox) {
+  if (sandbox.replaced)
+    return failure(Errc::Busy, "sandbox '" + sandbox.id + "' was just started anew; try again");
   if (hibernates(sandbox))
     return failure(Errc::Busy, "sandbox '" + sandbox.id + "' is hibernated; resume it first");
   if (sandbox.state == State::Stopped)
@@ -281,6 +303,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
   };
   auto works = co_await store_works(audit);
   if (!works) co_return refuse(works.error());
+  const auto turn = co_await unmoved(sandbox.ptr());
+  if (!turn) co_return co_await settle(audit, refuse(turn.error()));
   auto changed =
       change_limits({sandbox->limits, sandbox->kept.idle_seconds, sandbox->kept.rest_seconds}, wish,
                     options_.limits_max);

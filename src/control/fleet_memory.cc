@@ -332,6 +332,8 @@ awaitable<Result<SandboxView>> FleetImpl::hibernate_now(Caller caller, SandboxPt
     co_return co_await settle(audit, refuse(may.error()));
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
+  if (const auto same = still(*sandbox); !same)
+    co_return co_await settle(audit, refuse(same.error()));
   if (hibernates(*sandbox)) co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
   if (const auto up = co_await woken(sandbox); !up)
     co_return co_await settle(audit, refuse(up.error()));

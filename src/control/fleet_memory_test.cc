@@ -433,5 +433,26 @@ TEST_F(FleetMemory, OneThatWasJustSentToRestHibernates) {
   }
 }
 
+// Who waits to wake one that is started on its files alone does not start it once more.
+TEST_F(FleetMemory, OneStartsItAndAnotherWouldHaveWokenIt) {
+  open();
+  const std::string id = create_on_disk();
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  world_.store.launch_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto started = begin(fleet_->start_sandbox(me_, id));
+  until([&] { return world_.launches_waiting == 1; });
+  const auto call = begin(fleet_->exec(me_, id, line("echo x")));
+  LimitWish limits;
+  limits.timeout_seconds = 50;
+  const auto changed = begin(fleet_->set_limits(me_, id, limits));
+  world_.store.launch_waits->wake();
+  until([&] { return started->has_value() && call->has_value() && changed->has_value(); });
+  EXPECT_TRUE(**started);
+  EXPECT_EQ((**call).error().code, Errc::Busy);
+  EXPECT_EQ((**changed).error().code, Errc::Busy);
+  EXPECT_EQ(std::ranges::count(world_.requests, id, &engine::LaunchRequest::id), 1);
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+}
+
 }  // namespace
 }  // namespace caisson::control

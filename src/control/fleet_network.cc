@@ -208,11 +208,9 @@ awaitable<Result<SandboxView>> FleetImpl::set_network(const Caller& caller, std:
     auto taken = co_await sandbox->files->take();
     if (!taken) co_return co_await settle(audit, refuse(taken.error()));
     turn = *std::move(taken);
-    const auto now = living_.find(sandbox->id);
-    if (now == living_.end() || now->second != sandbox.ptr())
-      co_return co_await settle(
-          audit, refuse(Error{Errc::Busy, "the sandbox was just started; try again", 0}));
   }
+  const auto unstarted = co_await unmoved(sandbox.ptr());
+  if (!unstarted) co_return co_await settle(audit, refuse(unstarted.error()));
   if (sandbox->changing)
     co_return co_await settle(
         audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));

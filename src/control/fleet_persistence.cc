@@ -96,10 +96,10 @@ awaitable<Result<SandboxView>> FleetImpl::stop_now(Caller caller, SandboxPtr san
                             0}));
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
+  if (const auto same = still(*sandbox); !same)
+    co_return co_await settle(audit, refuse(same.error()));
   if (sandbox->state == State::Stopped && !sandbox->lingers)
     co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
-  if (sandbox->state == State::Ended)
-    co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
   halt(sandbox, "stopped");
   const auto stopped = co_await stop_there(sandbox);
   if (!stopped) co_return co_await settle(audit, refuse(stopped.error()));
@@ -130,8 +130,8 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
   const auto alone = co_await sandbox->waking->take();  // nobody wakes it meanwhile
   if (!alone) co_return co_await settle(audit, refuse(alone.error()));
-  if (sandbox->state == State::Ended)
-    co_return co_await settle(audit, refuse(explain(*sandbox, Error{})));
+  if (const auto same = still(*sandbox); !same)
+    co_return co_await settle(audit, refuse(same.error()));
   if (sandbox->state != State::Stopped)
     co_return co_await settle(audit, Result<SandboxView>(view(*sandbox)));
   // What was sealed when its launcher was lost is part of its files.

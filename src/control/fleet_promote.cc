@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "control/fleet_impl.h"
 #include "control/sandbox_spec.h"
@@ -19,6 +21,9 @@ namespace caisson::control {
 namespace {
 
 using policy::SandboxTier;
+
+constexpr milliseconds kCallsWait{2'000};
+constexpr milliseconds kCallsLook{10};
 
 Error cannot_carry(std::string_view what, std::string_view why) {
   return Error{Errc::Unsupported, fmt::format("tier: {} cannot go into a microVM: {}", what, why),
@@ -94,6 +99,20 @@ awaitable<Result<void>> FleetImpl::quiet_enough(SandboxPtr sandbox, bool end_pro
   co_return co_await end_guest_processes(sandbox);
 }
 
+// A call that began before may write behind the copy of its files, and be told that it has. The
+// caller's own use is one; calls of processes that were ended are over in a moment.
+awaitable<Result<void>> FleetImpl::calls_over(SandboxPtr sandbox, bool wait) {
+  const TimePoint deadline = Clock::now() + kCallsWait;
+  while (wait && sandbox->uses > 1 && Clock::now() < deadline) {
+    boost::asio::steady_timer pause(executor_, kCallsLook);
+    co_await pause.async_wait(boost::asio::use_awaitable);
+  }
+  if (sandbox->uses > 1)
+    co_return failure(Errc::Busy, fmt::format("calls are under way in the sandbox; wait for them{}",
+                                              wait ? "" : ", or say end_processes: true"));
+  co_return still(*sandbox);
+}
+
 awaitable<Result<SandboxView>> FleetImpl::promote(const Caller& caller, std::string id,
                                                   PromoteWish wish) {
   auto sandbox = find(caller, id);
@@ -114,7 +133,13 @@ awaitable<Result<SandboxView>> FleetImpl::promote_now(Caller caller, SandboxPtr 
     co_return co_await settle(audit, refuse(may.error()));
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return co_await settle(audit, refuse(turn.error()));
-  if (hibernates(*sandbox))  // its processes can go on in this tier alone
+  if (const auto same = still(*sandbox); !same)
+    co_return co_await settle(audit, refuse(same.error()));
+  if (sandbox->changing)
+    co_return co_await settle(
+        audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));
+  const Moving moving(sandbox);  // from the plan on until the new one is the sandbox
+  if (hibernates(*sandbox))      // its processes can go on in this tier alone
     co_return co_await settle(audit, refuse(awake(*sandbox).error()));
   auto plan = plan_higher(*sandbox, wish.tier);
   if (!plan) co_return co_await settle(audit, refuse(plan.error()));
@@ -150,6 +175,8 @@ awaitable<Result<SandboxPtr>> FleetImpl::move_up(const Caller& caller, SandboxPt
   if (const auto up = co_await woken(sandbox); !up) co_return std::unexpected(up.error());
   const auto quiet = co_await quiet_enough(sandbox, end_processes);
   if (!quiet) co_return std::unexpected(quiet.error());
+  if (const auto calm = co_await calls_over(sandbox, end_processes); !calm)
+    co_return std::unexpected(calm.error());
   const auto status = co_await launcher_->status(sandbox->id);
   if (!status) co_return std::unexpected(status.error());
   const bool stays =
@@ -208,6 +235,8 @@ void FleetImpl::take_place(const SandboxPtr& fresh, const SandboxPtr& old) {
   fresh->files = old->files;
   fresh->session = old->session;
   fresh->execs = old->execs;
+  old->replaced = true;
+  old->kept.hibernated.clear();  // whoever waits to wake it finds that it is another one
   publish(fresh);
 }
 

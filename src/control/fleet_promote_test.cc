@@ -145,6 +145,88 @@ TEST_F(PromoteTest, ANewServerKnowsHowLongItHasLived) {
   EXPECT_EQ(fleet_->get(me_, id)->expires, promoted->expires);
 }
 
+// It would write behind the copy of the files, and say that it has.
+TEST_F(PromoteTest, ItWaitsForCallsThatAreUnderWay) {
+  open();
+  const std::string id = create_on(engine::Storage::Disk);
+  const auto writer = run(fleet_->write_file(me_, id, "early", {}));
+  ASSERT_TRUE(writer) << writer.error().message;
+  EXPECT_EQ(promote(id, "microvm").error().code, Errc::Busy);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+}
+
+// What somebody was told holds, holds for the one that is started: nobody changes it meanwhile.
+TEST_F(PromoteTest, ChangesAreRefusedAndWritesWaitWhileItMoves) {
+  open();
+  const std::string id = create_on(engine::Storage::Disk);
+  const auto before = *fleet_->get(me_, id);
+  world_.store.launch_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  world_.store.seal_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto moved = begin(fleet_->promote(me_, id, {"microvm", false}));
+  LimitWish limits;
+  limits.memory_bytes = 200ULL << 20U;
+  const auto nothing_changes = [&] {
+    EXPECT_EQ(run(fleet_->set_labels(me_, id, {{"a", "c"}})).error().code, Errc::Busy);
+    EXPECT_EQ(run(fleet_->set_limits(me_, id, limits)).error().code, Errc::Busy);
+    EXPECT_EQ(run(fleet_->set_network(me_, id, {})).error().code, Errc::Busy);
+    EXPECT_EQ(run(fleet_->pause(me_, id)).error().code, Errc::Busy);
+  };
+  until([&] { return world_.store.layers.size() == 1; });
+  nothing_changes();
+  const auto late = begin(fleet_->make_folder(me_, id, "late", false));
+  world_.store.seal_waits->wake();
+  until([&] { return world_.launches_waiting == 1; });
+  const auto labels = begin(fleet_->set_labels(me_, id, {{"a", "c"}}));
+  EXPECT_FALSE(late->has_value());
+  world_.store.launch_waits->wake();
+  until([&] { return moved->has_value() && late->has_value() && labels->has_value(); });
+  ASSERT_TRUE(**moved) << (**moved).error().message;
+  ASSERT_FALSE(**late);
+  EXPECT_NE((**late).error().message.find("started anew"), std::string::npos);
+  EXPECT_FALSE(**labels);
+  EXPECT_EQ(fleet_->get(me_, id)->labels.at("a"), "b");
+  EXPECT_EQ(fleet_->get(me_, id)->limits, before.limits);
+  world_.store.launch_waits.reset();
+  EXPECT_TRUE(run(fleet_->set_labels(me_, id, {{"a", "c"}})));
+}
+
+// They come one after the other, and the second knows what became of the first.
+TEST_F(PromoteTest, WhoWaitsForAStartOrAMoveDoesNotGoOnWithTheOldOne) {
+  open();
+  const std::string id = create_on(engine::Storage::Disk, true);
+  ASSERT_TRUE(run(fleet_->stop_sandbox(me_, id)));
+  world_.store.launch_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto started = begin(fleet_->start_sandbox(me_, id));
+  until([&] { return world_.launches_waiting == 1; });
+  const auto moved = begin(fleet_->promote(me_, id, {"gvisor", false}));
+  const auto labels = begin(fleet_->set_labels(me_, id, {{"a", "c"}}));
+  world_.store.launch_waits->wake();
+  until([&] { return started->has_value() && moved->has_value() && labels->has_value(); });
+  EXPECT_TRUE(**started);
+  EXPECT_EQ((**moved).error().code, Errc::Busy);
+  EXPECT_EQ((**labels).error().code, Errc::Busy);
+  EXPECT_EQ(last().tier, SandboxTier::Native);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+
+  world_.store.launch_waits = std::make_shared<engine::Wakeup>(context_.get_executor());
+  const auto again = begin(fleet_->promote(me_, id, {"gvisor", false}));
+  until([&] { return world_.launches_waiting == 1; });
+  const auto start = begin(fleet_->start_sandbox(me_, id));
+  const auto stop = begin(fleet_->stop_sandbox(me_, id));
+  const auto sleep = begin(fleet_->hibernate(me_, id));
+  world_.store.launch_waits->wake();
+  until([&] {
+    return again->has_value() && start->has_value() && stop->has_value() && sleep->has_value();
+  });
+  ASSERT_TRUE(**again) << (**again).error().message;
+  EXPECT_EQ((**start).error().code, Errc::Busy);
+  EXPECT_EQ((**stop).error().code, Errc::Busy);
+  EXPECT_EQ((**sleep).error().code, Errc::Busy);
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  EXPECT_EQ(last().tier, SandboxTier::Gvisor);
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+}
+
 TEST_F(PromoteTest, NobodyBeginsBelowTheLeast) {
   options_.minimum.tenants["red"] = SandboxTier::Gvisor;
   open();

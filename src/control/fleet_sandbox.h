@@ -86,9 +86,11 @@ struct Sandbox : std::enable_shared_from_this<Sandbox> {
   std::shared_ptr<Turns> session;  // of who asks for the whole sandbox
   bool restacking = false;         // calls that change files wait for their turn
   bool flattening = false;
-  bool once = false;     // made for one command, and gone with it
-  bool leaving = false;  // on record as stopped already, and about to be
-  bool lingers = false;  // stopped, and the launcher could not end it
+  bool once = false;      // made for one command, and gone with it
+  bool moving = false;    // into another tier, as what it is: nobody changes that
+  bool replaced = false;  // it was started anew, and another object is it from then on
+  bool leaving = false;   // on record as stopped already, and about to be
+  bool lingers = false;   // stopped, and the launcher could not end it
   std::shared_ptr<std::optional<Result<SnapshotRecord>>> next_fork;  // shared by who waits
 
   [[nodiscard]] engine::GuestUser user() const noexcept { return {kept.uid, kept.gid}; }
@@ -115,6 +117,21 @@ class Use {
   [[nodiscard]] Sandbox& operator*() const noexcept { return *sandbox_; }
   [[nodiscard]] Sandbox* operator->() const noexcept { return sandbox_.get(); }
   [[nodiscard]] const SandboxPtr& ptr() const noexcept { return sandbox_; }
+
+ private:
+  SandboxPtr sandbox_;
+};
+
+// As long as it moves into another tier. What would change its files waits for its turn, what would
+// change the sandbox itself is refused.
+class Moving {
+ public:
+  explicit Moving(SandboxPtr sandbox) : sandbox_(std::move(sandbox)) {
+    sandbox_->moving = sandbox_->restacking = true;
+  }
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+  ~Moving() { sandbox_->moving = sandbox_->restacking = false; }
 
  private:
   SandboxPtr sandbox_;

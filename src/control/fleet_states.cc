@@ -442,6 +442,7 @@ awaitable<Result<MergeView>> FleetImpl::merge_into(Caller caller, SandboxPtr san
   if (!theirs) co_return std::unexpected(theirs.error());
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return std::unexpected(turn.error());
+  if (const auto same = still(*sandbox); !same) co_return std::unexpected(same.error());
   if (sandbox->uses > 1 && !wish.end_processes)
     co_return failure(Errc::Busy,
                       "merge: calls are under way in the sandbox; wait for them, or say "

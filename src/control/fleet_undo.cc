@@ -90,6 +90,7 @@ awaitable<Result<UndoView>> FleetImpl::go_back(SandboxPtr sandbox, UndoWish wish
     co_return bad_field("calls", "calls, snapshot: want exactly one of them");
   auto turn = co_await sandbox->files->take();
   if (!turn) co_return std::unexpected(turn.error());
+  if (const auto same = still(*sandbox); !same) co_return std::unexpected(same.error());
   const auto steps = files_.snapshots.checkpoints(sandbox->id);
   const SnapshotRecord* target = nullptr;
   UndoView out;

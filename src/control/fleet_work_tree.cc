@@ -454,6 +454,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_labels(const Caller& caller, std::
   Audited audit(*this, row(caller, "sandbox.labels", sandbox->id, ""));
   auto works = co_await store_works(audit);
   if (!works) co_return std::unexpected(works.error());
+  const auto turn = co_await unmoved(sandbox.ptr());
+  if (!turn) co_return co_await settle(audit, Result<SandboxView>(std::unexpected(turn.error())));
   auto wanted = sandbox->kept.labels;
   for (auto& [name, value] : labels) {
     if (value.empty()) {
