@@ -195,9 +195,14 @@ void Service::on_request(std::uint64_t number, sys::Message message) {
   if (stopping_) return;  // its answer is the last one
   if (header.version == launcher_wire::kLauncherVersion && needs_errand(message.bytes))
     return send_on_errand(number, std::move(message));
+  const auto kind = static_cast<Request>(header.kind);
+  if (kind == Request::Destroy || kind == Request::StopOne) {
+    launcher_wire::Reader reader(message.bytes);
+    reader.get<launcher_wire::Header>();
+    end_save(reader.get_string());
+  }
   Answer answer = core_request(header, std::move(message));
   if (!answer.id.empty()) {
-    const auto kind = static_cast<Request>(header.kind);
     if (kind == Request::Launch) look_after(answer.id);
     if (kind == Request::Destroy || kind == Request::StopOne) forget(answer.id);
     // Whoever asks may reap an init before its end is announced to us.
@@ -284,6 +289,19 @@ void Service::on_errand(std::uint64_t number) {
   send(errand.peer, std::move(answer));
 }
 
+// Before a sandbox goes: what saves it may be a process in it, and a child of ours. Its init cannot
+// be waited for before that one was.
+void Service::end_save(const std::string& id) {
+  std::vector<std::uint64_t> saves;
+  for (const auto& [number, errand] : errands_) {
+    if (!id.empty() && saved_by(errand.message.bytes) == id) saves.push_back(number);
+  }
+  for (const std::uint64_t number : saves) {
+    (void)errands_.at(number).child.signal(SIGKILL);
+    on_errand(number);
+  }
+}
+
 // ----------------------------------------------------------------------------------------------
 // sandboxes
 
@@ -341,6 +359,7 @@ void Service::check_orphans() {
   for (const Living& one : core_->living("", kSandboxesMax)) {
     if (one.limits.life_us != 0 && !one.ended) continue;
     forget(one.id);
+    end_save(one.id);
     (void)core_->retire(one.id);
   }
 }
@@ -358,7 +377,10 @@ void Service::sweep_again() {
 }
 
 void Service::destroy_all() {
-  for (const std::string& id : core_->list()) (void)core_->retire(id);
+  for (const std::string& id : core_->list()) {
+    end_save(id);
+    (void)core_->retire(id);
+  }
 }
 
 }  // namespace caisson::engine

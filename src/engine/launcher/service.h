@@ -74,6 +74,7 @@ class Service {
 
   void send_on_errand(std::uint64_t number, sys::Message message);
   void on_errand(std::uint64_t errand);
+  void end_save(const std::string& id);
   void look_after(const std::string& id);
   void forget(const std::string& id);
   void settle(const std::string& id);
