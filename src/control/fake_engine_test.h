@@ -237,6 +237,7 @@ class FakeLauncher final : public engine::LauncherChannel {
   awaitable<Result<void>> go_on(std::string id) override {
     if (auto bad = inject("go_on")) co_return std::unexpected(*bad);
     if (!world_.boxes.contains(id)) co_return none();
+    if (world_.store.saving > 0 && world_.store.saving-- > 0) co_return busy();
     world_.boxes.at(id).standing = false;
     co_return Result<void>();
   }
@@ -288,6 +289,7 @@ class FakeLauncher final : public engine::LauncherChannel {
       one.stack = box.stack;
       one.storage = box.storage;
       one.frozen = box.frozen;
+      one.standing = box.standing;
       one.ended = box.ended;
       out.push_back(std::move(one));
     }

@@ -96,6 +96,7 @@ struct FakeStoreWorld {
   std::optional<Error> sealed_but;     // it was sealed, and this is what comes back
   std::shared_ptr<engine::Wakeup> seal_waits;
   std::shared_ptr<engine::Wakeup> save_waits;
+  int saving = 0;  // so often it is Busy to go on
   std::shared_ptr<engine::Wakeup> launch_waits;
   int fails_in = -1;  // the so-manyth call from now, whichever it is
 };

@@ -101,7 +101,7 @@ awaitable<Result<void>> FleetImpl::check_files() {
     return one.second->kept.storage == engine::Storage::Disk ||
            one.second->kept.stack != engine::LayerStack{};
   });
-  const bool any = disks || disk_lost_ || !files_.images.empty() || !files_.snapshots.empty();
+  const bool any = disks || leftovers_ || !files_.images.empty() || !files_.snapshots.empty();
   if (!any) co_return Result<void>();
   const auto looked = co_await look();
   if (!looked) co_return std::unexpected(looked.error().within("file state"));

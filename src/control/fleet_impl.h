@@ -276,6 +276,7 @@ class FleetImpl final : public RunningFleet {
                                 store::Store::Batch&);
   awaitable<Result<SandboxPtr>> adopt_one(const store::SandboxRecord& record,
                                           const engine::Living& living);
+  awaitable<Result<void>> go_on_once_saved(std::string id);
   void launcher_lost();
   awaitable<void> clear_orphans();
   awaitable<void> look_at_death(SandboxPtr, Error error);
@@ -571,7 +572,7 @@ class FleetImpl final : public RunningFleet {
   std::set<std::string> orphans_;     // recorded as ended when the launcher went out of reach
   bool stopping_ = false;
   bool serving_ = false;    // calls come: what the launcher has may be in the making
-  bool disk_lost_ = false;  // a sandbox on disk was lost before this start
+  bool leftovers_ = false;  // before this start, a sandbox on disk was lost or a save was cut off
   FileKeeping files_{executor_};
   boost::asio::thread_pool readers_{1};  // what asks the store something waits for the disk there
   std::unique_ptr<engine::LauncherChannel> launcher_;  // goes first: it calls us

@@ -454,5 +454,20 @@ TEST_F(FleetMemory, OneStartsItAndAnotherWouldHaveWokenIt) {
   EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
 }
 
+// The save goes on without the server that asked for it, and nobody wants what comes of it.
+TEST_F(FleetMemory, OneThatIsBeingSavedOutlivesItsServer) {
+  open();
+  const std::string id = create();
+  close();
+  world_.boxes.at(id).standing = true;
+  world_.store.memories.insert(world_.boxes.at(id).memory = SandboxId::random()->str());
+  world_.store.saving = 3;
+  open();
+  EXPECT_EQ(fleet_->get(me_, id)->state, State::Running);
+  EXPECT_FALSE(world_.boxes.at(id).standing);
+  EXPECT_TRUE(run(fleet_->exec(me_, id, line("echo x"))));
+  until([&] { return world_.store.memories.empty(); });
+}
+
 }  // namespace
 }  // namespace caisson::control

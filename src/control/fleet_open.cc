@@ -22,6 +22,10 @@ namespace {
 
 using engine::EndReason;
 
+// One that is being saved when a server begins: a few gigabytes are written to the disk.
+constexpr seconds kSaveWait{120};
+constexpr milliseconds kSaveLook{50};
+
 std::string reason_of(const engine::Status& status) {
   switch (status.end) {
     case EndReason::Life:
@@ -142,7 +146,7 @@ awaitable<void> FleetImpl::adopt_or_bury(store::SandboxRecord old, const engine:
     if (const auto resting = co_await adopt_stopped(old, there != nullptr, batch); resting)
       co_return;
   }
-  disk_lost_ = disk_lost_ || kept->storage == engine::Storage::Disk;
+  leftovers_ = leftovers_ || kept->storage == engine::Storage::Disk;
   store::AuditEvent event;
   event.tenant = old.tenant;
   event.actor = "server";
@@ -191,13 +195,25 @@ awaitable<Result<SandboxPtr>> FleetImpl::adopt_one(const store::SandboxRecord& o
     co_return sandbox;
   }
   if (living.standing) {  // a server died while it kept its memory
-    const auto on = co_await launcher_->go_on(sandbox->id);
+    leftovers_ = true;    // what was saved is nobody's now
+    const auto on = co_await go_on_once_saved(sandbox->id);
     if (!on) co_return std::unexpected(on.error());
   }
   sandbox->kept.paused = false;
   auto joined = co_await rejoin(sandbox);
   if (!joined) co_return std::unexpected(joined.error());
   co_return sandbox;
+}
+
+// It may be in the middle of being saved: the launcher ends that, whoever asked for it.
+awaitable<Result<void>> FleetImpl::go_on_once_saved(std::string id) {
+  const TimePoint deadline = Clock::now() + kSaveWait;
+  for (;;) {
+    auto on = co_await launcher_->go_on(id);
+    if (on || on.error().code != Errc::Busy || Clock::now() >= deadline) co_return on;
+    boost::asio::steady_timer pause(executor_, kSaveLook);
+    co_await pause.async_wait(boost::asio::use_awaitable);
+  }
 }
 
 awaitable<Result<void>> FleetImpl::rejoin(SandboxPtr sandbox) {
