@@ -321,9 +321,12 @@ class Machine(MachineCase):
     def test_it_forks_hibernates_and_wakes(self):
         box, process = self.counting()
         self.raised(box, 2)
+        # The machine has the processors that it booted with, whatever may be used of them by now.
+        self.told(self.server.request("PATCH", path_of(box, "limits"), {"cpu": 2}))
         child = self.forked(box)["id"]
         self.raised(child, 1)
         self.hibernate(box)
+        self.refused(self.server.post(path_of(box, "start")), 501, "Unsupported")
         self.assertEqual(harness.groups_named([box]), [])
         told = [self.ask(one) for one in (child, box)]
         self.assertEqual([one[0] for one in told], [3, 2])

@@ -16,7 +16,7 @@
 namespace caisson::engine::microvm {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kAbout = "about";
 constexpr const char* kDevices = "devices";
 constexpr const char* kMemory = "memory";
@@ -53,12 +53,14 @@ Result<UniqueFd> open_part(int folder, const char* name) {
 }  // namespace
 
 std::string to_text(const SavedAbout& about) {
-  return fmt::format("version {}\nruntime {}\nshape {}\nimage {}\nmark {}\n", kVersion,
-                     about.runtime, about.shape, about.image, about.image_mark);
+  return fmt::format("version {}\nruntime {}\nshape {}\nimage {}\nmark {}\nprocessors {}\n",
+                     kVersion, about.runtime, about.shape, about.image, about.image_mark,
+                     about.processors);
 }
 
 Result<SavedAbout> parse_saved(std::string_view text) {
   SavedAbout about;
+  about.processors = 0;
   std::string version;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -73,9 +75,12 @@ Result<SavedAbout> parse_saved(std::string_view text) {
     if (key == "shape") about.shape = std::move(value);
     if (key == "image") about.image = std::move(value);
     if (key == "mark") about.image_mark = std::move(value);
+    if (key == "processors")
+      (void)std::from_chars(value.data(), value.data() + value.size(), about.processors);
   }
   if (version != std::to_string(kVersion) || about.runtime.empty() || about.shape.empty() ||
-      about.image.empty() || about.image_mark.empty())
+      about.image.empty() || about.image_mark.empty() || about.processors == 0 ||
+      about.processors > kProcessorsMax)
     return failure(Errc::Unsupported, "the saved machine is of another version");
   return about;
 }

@@ -31,6 +31,8 @@ struct SavedAbout {
   std::string shape;       // what was asked for, as far as it is in a machine from its boot on
   std::string image;       // the root that it reads, by its name on the shelf
   std::string image_mark;  // and which of that name: see mark_of()
+  // That the machine has booted with: it goes on with as many, whatever may be used of them by now.
+  std::uint32_t processors = 1;
 
   friend bool operator==(const SavedAbout&, const SavedAbout&) = default;
 };

@@ -31,18 +31,18 @@ Result<UniqueFd> no_private_files() {
                         sys::kMountNoSuid | sys::kMountNoDev | sys::kMountNoExec);
 }
 
-// What of a request is in a machine from its boot on; the rest comes with a copy's identity.
+// What of a request is in a machine from its boot on, beside its processors; the rest comes with a
+// copy's identity.
 Result<std::string> shape_of(const LaunchRequest& request, const VmPlan& plan,
                              const KernelAbout& kernel) {
   LaunchRequest same = request;
   same.hostname = "machine";
   const std::vector<std::byte> record = TRY(boot_record(same, BootSeed{}));
-  const std::string rest =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", kernel.kernel_sha256, plan.memory_bytes,
-                  plan.processors, request.limits.disk_bytes, request.limits.disk_files,
-                  request.limits.open_files, request.gate, request.root_capabilities,
-                  static_cast<int>(request.profile), fmt::join(request.gate_ports, ","),
-                  request.stack.host, fmt::join(request.stack.layers, ","));
+  const std::string rest = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {}", kernel.kernel_sha256, plan.memory_bytes,
+      request.limits.disk_bytes, request.limits.disk_files, request.limits.open_files, request.gate,
+      request.root_capabilities, static_cast<int>(request.profile),
+      fmt::join(request.gate_ports, ","), request.stack.host, fmt::join(request.stack.layers, ","));
   return sha256(record) + sha256(std::as_bytes(std::span(rest)));
 }
 
@@ -204,12 +204,14 @@ Result<UniqueFd> MicrovmTier::start(CarriedPart part) {
     disks = TRY(take_saved(shape, saved));
     parts.image = disks.image.get();
     parts.upper = disks.upper.get();
+    const std::uint32_t processors = parts.plan.processors = saved.about.processors;
     Machine machine = TRY(go_on_from(part, saved, parts));
-    return keep(id, std::move(machine), std::move(disks), shape);
+    return keep(id, std::move(machine), std::move(disks), {shape, processors});
   }
-  const std::string kind = shape + " " + disks.name;
+  const Shape own{shape, parts.plan.processors};
+  const std::string kind = fmt::format("{} {} {}", shape, own.processors, disks.name);
   if (auto copy = TRY(start_copy(part, kind, parts, disks)))
-    return keep(id, std::move(*copy), std::move(disks), shape);
+    return keep(id, std::move(*copy), std::move(disks), own);
 
   BootSeed seed{};
   TRY(sys::random_bytes(seed));
@@ -218,7 +220,7 @@ Result<UniqueFd> MicrovmTier::start(CarriedPart part) {
   parts.initramfs = initramfs;
   Machine machine = TRY(Machine::start(qemu_driver(), parts));
   make_template(part, kind, parts, disks);
-  return keep(id, std::move(machine), std::move(disks), shape);
+  return keep(id, std::move(machine), std::move(disks), own);
 }
 
 std::string MicrovmTier::failure(int trace) {

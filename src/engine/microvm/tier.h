@@ -60,8 +60,12 @@ class MicrovmTier final : public CarriedTier {
   [[nodiscard]] Result<Disks> take_saved(const std::string& shape, const SavedMachine& saved);
   [[nodiscard]] Result<Machine> go_on_from(const CarriedPart& part, const SavedMachine& saved,
                                            MachineParts& parts);
+  struct Shape {
+    std::string text;
+    std::uint32_t processors = 1;
+  };
   [[nodiscard]] Result<UniqueFd> keep(const std::string& id, Machine machine, Disks disks,
-                                      const std::string& shape);
+                                      const Shape& shape);
   [[nodiscard]] Result<void> open();
   [[nodiscard]] Result<void> look();
   // A copy of a machine that has booted, where there is one of that kind.

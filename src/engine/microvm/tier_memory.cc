@@ -41,10 +41,10 @@ Result<MicrovmTier::Living*> MicrovmTier::find(const std::string& id) {
 
 // From here on its memory can be saved: whoever starts a machine keeps it.
 Result<UniqueFd> MicrovmTier::keep(const std::string& id, Machine machine, Disks disks,
-                                   const std::string& shape) {
+                                   const Shape& shape) {
   UniqueFd complaints = machine.take_complaints();
-  SavedAbout about{runtime_of(*driver_, store_->about()), shape, disks.name,
-                   TRY(mark_of(disks.image.get()))};
+  SavedAbout about{runtime_of(*driver_, store_->about()), shape.text, disks.name,
+                   TRY(mark_of(disks.image.get())), shape.processors};
   UniqueFd upper = TRY(sys::park(std::move(disks.upper)));
   living_.insert_or_assign(id, Living{std::move(machine), std::move(upper), std::move(about), {}});
   return complaints;
@@ -101,8 +101,8 @@ Result<MicrovmTier::Disks> MicrovmTier::take_saved(const std::string& shape,
   // A process keeps the walls, and the machine the size, that it was given.
   if (saved.about.shape != shape) {
     return bad_field("memory",
-                     "memory: it was kept of a machine with other limits (memory, processors, "
-                     "disk, files), user, paths, network or profile; ask for the same");
+                     "memory: it was kept of a machine with other limits (memory, disk, files), "
+                     "user, paths, network or profile; ask for the same");
   }
   Disks disks;
   disks.name = saved.about.image;
