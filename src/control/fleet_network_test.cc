@@ -110,5 +110,30 @@ TEST_F(FleetNetwork, ACallerSpendsWhatIsHis) {
   EXPECT_EQ(change(id, rule).error().code, Errc::Denied) << "the word was for that wish";
 }
 
+// What was accepted and is not there inside would be less than was promised, and could not be
+// woken.
+TEST_F(FleetNetwork, TheWayOutOfAMachineHasThePortsOfItsCreation) {
+  options_.host->qemu = "/usr/bin/qemu";
+  open();
+  policy::NetworkEgressRule rule{"a.test", {}};
+  rule.ports = {80};
+  CreateWish wish = wish_for({rule}, false);
+  wish.tier = "microvm";
+  const std::string id = made(wish);
+  rule.domain = "b.test";
+  const auto other = change(id, rule);
+  ASSERT_TRUE(other) << other.error().message;
+  rule.ports = {80, 443};
+  const auto refused = change(id, rule);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::Unsupported);
+  EXPECT_EQ(refused.error().field, "network.rules");
+  EXPECT_NE(refused.error().message.find("same ports (80)"), std::string::npos);
+  EXPECT_EQ(run(fleet_->set_network(caller_, id, {})).error().code, Errc::Unsupported);
+  CreateWish closed;
+  closed.tier = "microvm";
+  EXPECT_EQ(change(made(closed), rule).error().code, Errc::Unsupported);
+}
+
 }  // namespace
 }  // namespace caisson::control
