@@ -292,6 +292,27 @@ awaitable<Result<SandboxView>> FleetImpl::freeze_or_thaw(Caller caller, SandboxP
   co_return co_await settle(audit, std::move(result));
 }
 
+namespace {
+
+// Nobody asks the launcher about one that hibernates: what it refuses of one that runs would be
+// refused when this one is woken.
+Result<void> check_asleep(const Sandbox& sandbox, const engine::Limits& limits) {
+  const auto fixed = [](const char* name) {
+    const std::string field = std::string("resource_limits.") + name;
+    return std::unexpected(Error{Errc::Unsupported,
+                                 field + ": is fixed when a sandbox of this tier is made; create "
+                                         "another one",
+                                 0, field});
+  };
+  if (!hibernates(sandbox)) return {};
+  if (limits.processes != sandbox.limits.processes) return fixed("processes");
+  const bool machine = sandbox.kept.tier == policy::SandboxTier::Microvm;
+  if (machine && limits.memory_bytes != sandbox.limits.memory_bytes) return fixed("memory_mb");
+  return {};
+}
+
+}  // namespace
+
 awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::string id,
                                                      LimitWish wish) {
   auto found = find(caller, id);
@@ -309,6 +330,8 @@ awaitable<Result<SandboxView>> FleetImpl::set_limits(const Caller& caller, std::
       change_limits({sandbox->limits, sandbox->kept.idle_seconds, sandbox->kept.rest_seconds}, wish,
                     options_.limits_max);
   if (!changed) co_return co_await settle(audit, refuse(changed.error()));
+  if (const auto may = check_asleep(*sandbox, changed->limits); !may)
+    co_return co_await settle(audit, refuse(may.error()));
   if (sandbox->changing)
     co_return co_await settle(
         audit, refuse(Error{Errc::Busy, "the sandbox is being changed; try again", 0}));

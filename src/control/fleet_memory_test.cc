@@ -469,5 +469,23 @@ TEST_F(FleetMemory, OneThatIsBeingSavedOutlivesItsServer) {
   until([&] { return world_.store.memories.empty(); });
 }
 
+TEST_F(FleetMemory, WhatIsFixedIsFixedInItsSleep) {
+  options_.host->qemu = "/usr/bin/qemu";
+  open();
+  CreateWish wish;
+  wish.tier = "microvm";
+  const std::string id = create(wish);
+  ASSERT_TRUE(run(fleet_->hibernate(me_, id)));
+  LimitWish limits;
+  limits.processes = 7;
+  EXPECT_EQ(run(fleet_->set_limits(me_, id, limits)).error().field, "resource_limits.processes");
+  limits = {};
+  limits.memory_bytes = 700ULL << 20U;
+  EXPECT_EQ(run(fleet_->set_limits(me_, id, limits)).error().field, "resource_limits.memory_mb");
+  limits = {};
+  limits.cpu = 2;
+  EXPECT_TRUE(run(fleet_->set_limits(me_, id, limits)));
+}
+
 }  // namespace
 }  // namespace caisson::control
