@@ -350,7 +350,10 @@ awaitable<Result<SandboxView>> FleetImpl::hibernate_now(Caller caller, SandboxPt
   if (!made) co_return co_await settle(audit, refuse(explain(*sandbox, made.error())));
   audit.detail["memory_bytes"] = made->memory->bytes;
   const auto away = co_await put_away(sandbox, made->id, audit);
-  if (!away) co_return refuse(away.error());
+  if (!away) {
+    tidy_soon();  // what was saved of it is nobody's
+    co_return refuse(away.error());
+  }
   co_return view(*sandbox);
 }
 
@@ -411,7 +414,6 @@ awaitable<void> FleetImpl::stay(SandboxPtr sandbox) {
   store::Store::Batch batch;  // what could not be written may be there in part
   if (sandbox->state != State::Ended) batch.sandboxes.push_back(stored(*sandbox));
   post(std::move(batch));
-  tidy_soon();
 }
 
 // What it slept while it had no end is not counted: it could be over before anybody knew of one.

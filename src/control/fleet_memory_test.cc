@@ -320,6 +320,22 @@ TEST_F(FleetMemory, NothingOfOneThatIsDestroyedWhileItIsSavedStays) {
   }
 }
 
+TEST_F(FleetMemory, NothingOfOneThatIsDestroyedWhileItIsPutAwayStays) {
+  open();
+  const std::string id = create_on_disk();
+  store_.holds = true;
+  const auto asleep = begin(fleet_->hibernate(me_, id));
+  until([&] { return !store_.held.empty(); });
+  const auto gone = begin(fleet_->destroy(me_, id));
+  until([&] { return !world_.boxes.contains(id); });
+  store_.tell();
+  until([&] { return asleep->has_value() && gone->has_value(); });
+  EXPECT_TRUE(**gone);
+  EXPECT_EQ((**asleep).error().code, Errc::Gone);
+  EXPECT_EQ(store_.records.at(id).state, store::RecordState::Ended);
+  until([&] { return world_.store.memories.empty(); });
+}
+
 TEST_F(FleetMemory, AForkThatComesToNothingLeavesNoMemory) {
   open();
   CreateWish limited;
