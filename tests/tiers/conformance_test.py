@@ -1,10 +1,13 @@
 """One set of questions for every tier that the server of this host offers: commands, files, terminals, signals, limits,
 pauses, snapshots and forks, and who outlives whom. A difference between tiers is written as one: see `Differs`."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
+import signal
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -271,6 +274,31 @@ class Lives(harness.unittest.TestCase):
         self.assertEqual(server.stop(), 0)
         server.wait_until_clean()
 
+    def test_a_kernel_that_stands_still_holds_up_nobody(self):
+        """Its init is asked to be silent before its files are copied, and does not answer."""
+        server = self.serve()
+        if "gvisor" not in self.tiers(server):
+            self.skipTest("no tier whose kernel can be stopped from outside")
+        box = server.create(tier="gvisor", storage="disk")
+        stopped = kernels_of(box)
+        self.assertTrue(stopped, "no process of gVisor's kernel")
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        answers = []
+        asked = threading.Thread(target=lambda: answers.append(server.post(path_of(box, "snapshots"), {})))
+        asked.start()
+        wait_for(lambda: has_errand(server.worker()), "somebody to wait")
+        other = server.create()
+        self.assertEqual(server.delete(path_of(other)).status, 204)
+        self.assertEqual(answers, [], "nobody could have answered")
+        asked.join(SLOW)
+        self.assertEqual(answers[0].json["kind"], "copied", answers[0].body)  # by the way that asks nobody inside
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(server.post(path_of(box, "exec"), {"command": "echo on"}).json["stdout"], "on\n")
+        self.assertEqual(server.post(path_of(box, "snapshots"), {}).status, 201)
+        self.assertEqual(server.delete(path_of(box)).status, 204)
+
     def test_nothing_outlives_the_launcher(self):
         server = self.serve()
         for tier in self.tiers(server):
@@ -287,6 +315,26 @@ class Lives(harness.unittest.TestCase):
         server.start()
         self.assertEqual(server.stop(), 0)
         server.wait_until_clean()
+
+
+def kernels_of(box):
+    """The processes of gVisor's kernel in that sandbox."""
+    found = set()
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if box in (folder / "cgroup").read_text() and (folder / "cmdline").read_bytes().startswith(b"runsc-sandbox"):
+                found.add(int(folder.name))
+    return found
+
+
+def has_errand(worker):
+    """A child of the launcher's that waits for one thing: it has few descriptors, as no sandbox's helper has."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == worker and 0 < len(os.listdir(folder / "fd")) < 6:
+                return True
+    return False
 
 
 def tiered(tier):

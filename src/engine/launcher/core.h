@@ -78,6 +78,14 @@ class LauncherCore {
   // File state, in core_layers.cc: see engine/channel/launcher_channel.h, which asks for it.
   [[nodiscard]] Result<PoolFacts> pool();
   [[nodiscard]] Result<Sealed> seal(const std::string& id, const std::string& layer);
+  // Before a seal or a save of a sandbox with a kernel of its own: a child that waits until its
+  // init has given out what that kernel holds back, and says no more. None where nobody is to be
+  // waited for, or where the call itself will say why it cannot be.
+  [[nodiscard]] Result<std::optional<sys::Child>> start_hold(const std::string& id);
+  // Busy when init did not obey. Else the next seal or save finds it silent; release() is for when
+  // none has come of it.
+  [[nodiscard]] Result<void> end_hold(const std::string& id, bool silent);
+  void release(const std::string& id);
   [[nodiscard]] Result<void> restack(const std::string& id, const LayerStack& stack,
                                      bool end_processes);
   // What was written before must be on disk already: start_sync().
@@ -126,6 +134,8 @@ class LauncherCore {
       std::optional<MemoryKept> kept;  // none: it is being saved
     };
     std::optional<Standing> standing;  // by start_save()
+    enum class Silence : std::uint8_t { None, Asked, Kept };
+    Silence silence = Silence::None;  // by start_hold()
   };
 
   // A sandbox that nobody has asked for yet: made in idle time, handed out when a request fits.

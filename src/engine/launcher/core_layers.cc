@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "engine/launcher/core.h"
 #include "sys/file.h"
@@ -54,7 +55,14 @@ Result<Sealed> LauncherCore::seal(const std::string& id, const std::string& laye
     return failure(Errc::Unsupported,
                    "a snapshot of what a microVM has on its disk is not available in this version");
   }
-  return tier_->seal(live->sandbox, live->request, layer, live->standing.has_value());
+  using Rest = native::NativeTier::Rest;
+  const bool silent = std::exchange(live->silence, Live::Silence::None) == Live::Silence::Kept;
+  auto sealed = tier_->seal(live->sandbox, live->request, layer,
+                            live->standing ? Rest::Held
+                            : silent       ? Rest::Silent
+                                           : Rest::None);
+  if (!sealed && silent) live->sandbox.release();  // once more does no harm
+  return sealed;
 }
 
 // init kills, because it must know which groups were; it also reaps, and until it has, the dead
@@ -187,6 +195,37 @@ Result<sys::Child> start_errand(int needed, Work work) {
 }
 
 }  // namespace
+
+Result<std::optional<sys::Child>> LauncherCore::start_hold(const std::string& id) {
+  Live* live = TRY(find(id));
+  reap(*live);
+  if (live->end != EndReason::Running || live->frozen || live->standing ||
+      !is_carried(live->request))
+    return std::nullopt;
+  if (live->silence == Live::Silence::Asked)
+    return failure(Errc::Busy, "the sandbox is being made silent already; try again");
+  native::Sandbox& sandbox = live->sandbox;
+  auto child = TRY(start_errand(sandbox.control(), [&sandbox] { return sandbox.hold() ? 0 : 1; }));
+  live->silence = Live::Silence::Asked;
+  return child;
+}
+
+Result<void> LauncherCore::end_hold(const std::string& id, bool silent) {
+  Live* live = TRY(find(id));
+  if (live->silence != Live::Silence::Asked)
+    return failure(Errc::Protocol, "nobody asked sandbox '" + id + "' to be silent");
+  live->silence = silent ? Live::Silence::Kept : Live::Silence::None;
+  if (silent) return {};
+  live->sandbox.release();
+  return failure(Errc::Busy, "its init does not answer");
+}
+
+void LauncherCore::release(const std::string& id) {
+  const auto live = find(id);
+  if (!live || (*live)->silence != Live::Silence::Kept) return;
+  (*live)->silence = Live::Silence::None;
+  (*live)->sandbox.release();
+}
 
 Result<sys::Child> LauncherCore::start_sync() {
   const int root = TRY(tier_->pool())->root();

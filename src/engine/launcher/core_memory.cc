@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "engine/launcher/core.h"
 #include "engine/launcher/memory_digest.h"
@@ -29,7 +30,9 @@ Result<sys::Child> LauncherCore::start_save(const std::string& id, const std::st
   if (live->end != EndReason::Running) return failure(Errc::Gone, "sandbox '" + id + "' has ended");
   if (live->frozen) return failure(Errc::Busy, "the sandbox is paused; resume it first");
   if (live->standing) return failure(Errc::Busy, "the sandbox's memory is being saved; try again");
-  auto child = tier_->save({live->sandbox, live->request, name, after});
+  const bool silent = std::exchange(live->silence, Live::Silence::None) == Live::Silence::Kept;
+  auto child = tier_->save({live->sandbox, live->request, name, after, silent});
+  if (!child && silent) live->sandbox.release();  // once more does no harm
   if (child) live->standing = Live::Standing{name, after, std::nullopt};
   return child;
 }

@@ -285,6 +285,12 @@ bool is_memory_errand(std::span<const std::byte> message) {
   return kind == Request::SaveMemory || kind == Request::Measure;
 }
 
+std::string silenced_by(std::span<const std::byte> message) {
+  Reader reader(message);
+  const auto kind = static_cast<Request>(reader.get<launcher_wire::Header>().kind);
+  return kind == Request::SaveMemory || kind == Request::Seal ? reader.get_string() : std::string();
+}
+
 std::string saved_by(std::span<const std::byte> message) {
   Reader reader(message);
   const auto kind = static_cast<Request>(reader.get<launcher_wire::Header>().kind);

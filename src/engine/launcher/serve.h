@@ -36,6 +36,8 @@ struct Answer {
 // Of these, saving and measuring a memory end otherwise: `whole` says whether that child ended
 // with 0.
 [[nodiscard]] bool is_memory_errand(std::span<const std::byte> message);
+// A sandbox of which that request may want that it is silent first; empty for all other requests.
+[[nodiscard]] std::string silenced_by(std::span<const std::byte> message);
 // The sandbox that one is about to save; empty for everything else.
 [[nodiscard]] std::string saved_by(std::span<const std::byte> message);
 [[nodiscard]] Answer end_memory_errand(LauncherCore& core, std::span<const std::byte> message,

@@ -193,6 +193,12 @@ void Service::on_request(std::uint64_t number, sys::Message message) {
   const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
   if (auto own = own_request(number, header, message)) return send(number, std::move(*own));
   if (stopping_) return;  // its answer is the last one
+  if (header.version == launcher_wire::kLauncherVersion && hold_first(number, message)) return;
+  carry_out(number, std::move(message));
+}
+
+void Service::carry_out(std::uint64_t number, sys::Message message) {
+  const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
   if (header.version == launcher_wire::kLauncherVersion && needs_errand(message.bytes))
     return send_on_errand(number, std::move(message));
   const auto kind = static_cast<Request>(header.kind);
@@ -241,6 +247,45 @@ Answer Service::core_request(const launcher_wire::Header& header, sys::Message m
   return handle(*core_, std::move(message), ceiling);
 }
 
+// An init behind another kernel may take seconds until it is silent, or never be: only whoever
+// wants that waits. True when the request is dealt with, or will be.
+bool Service::hold_first(std::uint64_t number, sys::Message& message) {
+  const std::string id = silenced_by(message.bytes);
+  if (id.empty()) return false;
+  const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
+  auto child = core_->start_hold(id);
+  if (!child && child.error().code == Errc::NotFound) return false;  // the request itself says it
+  Result<void> taken;
+  if (!child) {
+    taken = std::unexpected(child.error());
+  } else if (!*child) {
+    return false;
+  } else if (errands_.size() >= kErrandsMax) {
+    taken = failure(Errc::Exhausted, "too many wait for the disk; try again");
+  } else {
+    const std::uint64_t errand = next_number_++;
+    taken = watch((*child)->pidfd(), tag(Source::Errand, errand), EPOLLIN | EPOLLONESHOT,
+                  EPOLL_CTL_ADD);
+    if (taken) {
+      errands_.emplace(errand, Errand{std::move(**child), number, std::move(message), true});
+      return true;
+    }
+  }
+  if (child) (void)core_->end_hold(id, false);
+  send(number, refuse(header, taken.error()));
+  return true;
+}
+
+void Service::on_held(Errand errand) {
+  const auto header = launcher_wire::Reader(errand.message.bytes).get<launcher_wire::Header>();
+  const std::string id = silenced_by(errand.message.bytes);
+  const auto ended = errand.child.wait();
+  const auto silent = core_->end_hold(id, ended && ended->signal == 0 && ended->code == 0);
+  if (!silent) return send(errand.peer, refuse(header, silent.error()));
+  if (peers_.contains(errand.peer)) carry_out(errand.peer, std::move(errand.message));
+  core_->release(id);  // where nothing came of it
+}
+
 // The disk may take a second; other sandboxes do not wait for it.
 void Service::send_on_errand(std::uint64_t number, sys::Message message) {
   const auto header = launcher_wire::Reader(message.bytes).get<launcher_wire::Header>();
@@ -258,7 +303,7 @@ void Service::send_on_errand(std::uint64_t number, sys::Message message) {
     if (is_memory_errand(message.bytes)) (void)end_memory_errand(*core_, message.bytes, false);
     return send(number, refuse(header, watched.error()));
   }
-  errands_.emplace(errand, Errand{std::move(*child), number, std::move(message)});
+  errands_.emplace(errand, Errand{std::move(*child), number, std::move(message), false});
 }
 
 void Service::on_errand(std::uint64_t number) {
@@ -266,6 +311,7 @@ void Service::on_errand(std::uint64_t number) {
   if (at == errands_.end()) return;
   Errand errand = std::move(at->second);
   errands_.erase(at);
+  if (errand.holds) return on_held(std::move(errand));
   const auto header = launcher_wire::Reader(errand.message.bytes).get<launcher_wire::Header>();
   const auto ended = errand.child.wait();
   const bool whole = ended && ended->signal == 0 && ended->code == 0;

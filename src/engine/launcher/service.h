@@ -58,6 +58,14 @@ class Service {
       : core_(&core), options_(std::move(options)), alone_since_(Clock::now()) {}
   [[nodiscard]] Result<void> watch(int fd, std::uint64_t tag, std::uint32_t events, int operation);
 
+  // Requests that wait, for the disk or a memory, each with the child process that works.
+  struct Errand {
+    sys::Child child;
+    std::uint64_t peer = 0;
+    sys::Message message;
+    bool holds = false;  // before the request itself is looked at
+  };
+
   [[nodiscard]] int patience() const;
   void on_event(const epoll_event& event);
   void on_connection();
@@ -72,6 +80,9 @@ class Service {
   void send(std::uint64_t number, Answer answer);
   void drop(std::uint64_t number);
 
+  void carry_out(std::uint64_t number, sys::Message message);
+  [[nodiscard]] bool hold_first(std::uint64_t number, sys::Message& message);
+  void on_held(Errand errand);
   void send_on_errand(std::uint64_t number, sys::Message message);
   void on_errand(std::uint64_t errand);
   void end_save(const std::string& id);
@@ -94,12 +105,6 @@ class Service {
   // Whose end is waited for, both ways round.
   std::unordered_map<std::uint64_t, std::string> awaited_;
   std::unordered_map<std::string, std::uint64_t> number_of_;
-  // Requests that wait, for the disk or a memory, each with the child process that works.
-  struct Errand {
-    sys::Child child;
-    std::uint64_t peer = 0;
-    sys::Message message;
-  };
   std::unordered_map<std::uint64_t, Errand> errands_;
   TimePoint alone_since_;
   TimePoint started_ = Clock::now();

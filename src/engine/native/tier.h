@@ -97,9 +97,11 @@ class NativeTier {
   // --- file state, in tier_layers.cc. `request` is the sandbox's own as it stands, and is changed
   // with it. The store is made when it is first needed.
   [[nodiscard]] Result<Pool*> pool();
-  // `held`: by save(), and so nothing of it runs.
+  // What was said to it before: its init is silent, which is for the seal to end; or nothing of it
+  // runs, by save().
+  enum class Rest : std::uint8_t { None, Silent, Held };
   [[nodiscard]] Result<Sealed> seal(Sandbox& sandbox, LaunchRequest& request,
-                                    const std::string& layer, bool held = false);
+                                    const std::string& layer, Rest rest = Rest::None);
   [[nodiscard]] Result<void> restack(Sandbox& sandbox, LaunchRequest& request,
                                      const LayerStack& stack);
   // --- memory, in tier_memory.cc: what carried_tier.h says, for every tier. The launcher calls
@@ -109,6 +111,7 @@ class NativeTier {
     const LaunchRequest& request;
     std::string name;
     MemorySave::After after = MemorySave::After::GoOn;
+    bool silent = false;  // its init is
   };
   [[nodiscard]] Result<std::string> memory_runtime(const LaunchRequest& request);
   // Holds the sandbox; an error means that it goes on.

@@ -138,7 +138,7 @@ Result<UniqueFd> NativeTier::upper_of(const Sandbox& sandbox, const LaunchReques
 // seals and stacks
 
 Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request, const std::string& layer,
-                                bool held) {
+                                Rest rest) {
   if (request.storage != Storage::Disk) {
     return failure(Errc::Busy, "the sandbox's files are in memory; create it with storage disk");
   }
@@ -150,7 +150,7 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request, const 
     return failure(Errc::Exhausted, "the sandbox has " + std::to_string(kLayersMax) +
                                         " layers, its most: wait until they are made one");
   }
-  if (held) {
+  if (rest == Rest::Held) {
     const auto bytes = store->bytes(upper);
     TRY(store->copy(upper, sealed));
     return Sealed{SnapshotKind::Cow, bytes ? *bytes : 0};
@@ -161,7 +161,8 @@ Result<Sealed> NativeTier::seal(Sandbox& sandbox, LaunchRequest& request, const 
     // One that its owner has paused hears nothing of new rules until it goes on.
     const bool frozen = TRY(sandbox.groups().frozen());
     // Another kernel may hold back what was written: its init gives that out before it says Held.
-    const bool silent = is_carried(request) && !frozen && sandbox.hold().has_value();
+    const bool silent =
+        is_carried(request) && !frozen && (rest == Rest::Silent || sandbox.hold().has_value());
     if (is_carried(request) && !frozen && !silent)
       return failure(Errc::Busy, "its init does not answer");
     if (!is_carried(request) && !frozen && request.folders.empty() && sandbox.hold()) {

@@ -94,7 +94,7 @@ Result<sys::Child> NativeTier::save(const Saving& wish) {
     TRY(supply_.fetch(wish.sandbox.slot(), wish.sandbox.init_pid()));
     const Supply::PutBy put_by{supply_, wish.sandbox.slot()};
     const UniqueFd folder = TRY(memory_folder(wish.name));
-    TRY(wish.sandbox.hold());
+    if (!wish.silent) TRY(wish.sandbox.hold());
     auto begun = tier->save(save_of(*this, wish, folder.get()));
     if (!begun) wish.sandbox.release();
     return begun;
