@@ -19,6 +19,16 @@ class Life(BrowserCase):
         self.at("resume").click()
         self.state("running")
 
+    def test_one_that_rests_wakes_by_itself(self):
+        box = self.create(name="idle", resource_limits={"rest_seconds": 1})
+        self.enter("#/sandboxes")
+        dot = self.row(box).locator(".dot")
+        expect(dot).to_have_attribute("data-state", "resting", timeout=20000)
+        never = self.server.request("PATCH", path_of(box, "limits"), {"rest_seconds": 0})
+        self.assertEqual(never.status, 200, never.body)
+        self.inside(box, "true")
+        expect(dot).to_have_attribute("data-state", "running", timeout=20000)
+
     def test_stop_and_start(self):
         box = self.create(name="kept", persistent=True)
         self.inside(box, "echo still-here >note")

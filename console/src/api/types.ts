@@ -20,7 +20,13 @@ export interface ServerInfo {
   caller: Caller;
 }
 
-export type SandboxState = 'creating' | 'running' | 'paused' | 'stopped' | 'ended';
+export type SandboxState =
+  | 'creating'
+  | 'running'
+  | 'paused'
+  | 'hibernated'
+  | 'stopped'
+  | 'ended';
 
 export interface Limits {
   cpu: number | null;
@@ -69,6 +75,8 @@ export interface Sandbox {
   id: string;
   name: string;
   state: SandboxState;
+  /** Frozen since nobody uses it; the next use wakes it. */
+  resting: boolean;
   profile: string;
   image: string;
   tier: string;

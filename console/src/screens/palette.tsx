@@ -5,7 +5,7 @@ import { all } from '../state/fleet';
 import { go } from '../state/route';
 import { can } from '../state/session';
 import { createOpen, helpOpen, paletteOpen } from '../state/shortcuts';
-import { StateDot } from '../ui/bits';
+import { shownState, StateDot } from '../ui/bits';
 import { Icon } from '../ui/icon';
 import { matches } from './list/filter';
 
@@ -51,7 +51,7 @@ function hitsFor(text: string): Hit[] {
       key: box.id,
       text: titleOf(box),
       hint: box.image,
-      state: box.state,
+      state: shownState(box),
       run: () => go('sandboxes', box.id, 'terminal'),
     }));
   const actions = places

@@ -1,13 +1,18 @@
 // Small pieces that many screens use.
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import type { SandboxState } from '../api/types';
+import type { Sandbox, SandboxState } from '../api/types';
 import { dateTime, secondsSince, shortDuration } from '../lib/format';
 import { now } from '../state/clock';
 import { complain } from '../state/toasts';
 import { Button } from './button';
 
-export function StateDot({ state }: { state: SandboxState }) {
+/** What a sandbox does now: `resting` is one of the ways to run. */
+export type ShownState = SandboxState | 'resting';
+export const shownState = (box: Sandbox): ShownState =>
+  box.resting && box.state === 'running' ? 'resting' : box.state;
+
+export function StateDot({ state }: { state: ShownState }) {
   return (
     <span class={`dot ${state}`} role="img" aria-label={state} title={state} data-state={state} />
   );

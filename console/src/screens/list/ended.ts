@@ -10,6 +10,7 @@ function ghost(row: AuditRow): Sandbox {
     id: row.sandbox,
     name: row.object,
     state: 'ended',
+    resting: false,
     profile: '',
     image: String(row.detail.image ?? ''),
     tier: '',

@@ -8,7 +8,7 @@ import type { TreeRow } from '../../lib/tree';
 import { now } from '../../state/clock';
 import { sandboxHref } from '../../state/route';
 import { history, watch } from '../../state/usage';
-import { Age, StateDot } from '../../ui/bits';
+import { Age, shownState, StateDot } from '../../ui/bits';
 import { Icon } from '../../ui/icon';
 import { scaleTop, Sparkline } from '../../ui/sparkline';
 
@@ -101,7 +101,7 @@ export const Row = memo<RowProps>(
           ) : (
             <span class="twist" />
           )}
-          <StateDot state={box.state} />
+          <StateDot state={shownState(box)} />
           <a href={sandboxHref(box.id)} tabIndex={-1} class="clip" data-testid="row-link">
             {titleOf(box)}
           </a>

@@ -8,7 +8,7 @@ import { fleet, markEnded, put, touch } from '../../state/fleet';
 import { go, href, sandboxHref } from '../../state/route';
 import { can } from '../../state/session';
 import { inform } from '../../state/toasts';
-import { Copy, StateDot } from '../../ui/bits';
+import { Copy, shownState, StateDot } from '../../ui/bits';
 import { Button } from '../../ui/button';
 import { confirm, openForm } from '../../ui/form';
 import { Icon } from '../../ui/icon';
@@ -163,6 +163,11 @@ function Actions({ box }: { box: Sandbox }) {
           Resume
         </Button>
       )}
+      {use && box.state === 'hibernated' && (
+        <Button icon="play" testid="wake" onClick={() => set('resume')}>
+          Wake
+        </Button>
+      )}
       {use && alive && box.persistent && (
         <Button
           icon="stop"
@@ -226,7 +231,7 @@ export function Header({ box }: { box: Sandbox }) {
           <a href={href('sandboxes')} class="back" aria-label="All sandboxes">
             <Icon name="right" />
           </a>
-          <StateDot state={box.state} />
+          <StateDot state={shownState(box)} />
           <span class="clip" data-testid="sandbox-name">
             {titleOf(box)}
           </span>
@@ -239,8 +244,8 @@ export function Header({ box }: { box: Sandbox }) {
               onClick={() => openRename(box)}
             />
           )}
-          <span class={`chip state-${box.state}`} data-testid="sandbox-state">
-            {box.state}
+          <span class={`chip state-${shownState(box)}`} data-testid="sandbox-state">
+            {shownState(box)}
           </span>
           {box.public && (
             <span class="chip warn" data-testid="sandbox-public">
