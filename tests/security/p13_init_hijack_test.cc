@@ -163,7 +163,9 @@ while True:
   while (!box.session().stat({1000, 1000}, "/tmp/stopping") && Clock::now() < deadline)
     EXPECT_TRUE(box.session().ping());
   int stopped = 0;
-  for (int i = 0; i < kExecs; ++i) {
+  // Who attacks needs the processor at the right moment: on a busy host, that may take a while.
+  const auto patience = Clock::now() + std::chrono::seconds(30);
+  for (int i = 0; i < kExecs || (stopped == 0 && Clock::now() < patience); ++i) {
     control::ExecuteOptions options;
     options.timeout = milliseconds{200};
     const auto result = manager().execute(box.id(), {"/bin/true"}, options);
