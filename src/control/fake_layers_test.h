@@ -82,7 +82,7 @@ struct FakeStoreWorld {
   std::set<std::string> uppers;
   std::map<std::string, std::uint64_t> volumes;
   std::set<std::string> memories;
-  bool files_in_memories = false;  // as machines have them
+  bool files_in_memories = false;      // as machines have them
   std::map<std::string, bool> making;  // Program::Layer sandboxes with a target
   std::set<std::string> processes;     // sandboxes in which something runs
   bool live_snapshots = true;          // btrfs

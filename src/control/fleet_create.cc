@@ -207,6 +207,7 @@ KeptSpec kept_of(SandboxPlan& plan, const engine::LaunchRequest& request) {
   kept.folders = request.writable;
   kept.aliases = request.aliases;
   kept.tier = request.tier;
+  if (engine::is_carried(request) && request.gate) kept.ports_inside = request.gate_ports;
   kept.storage = request.storage;
   kept.persistent = plan.persistent;
   kept.checkpoint = plan.checkpoint;

@@ -172,6 +172,7 @@ awaitable<Result<SandboxPlan>> FleetImpl::fork_plan(SandboxPtr parent, SnapshotR
   if (point.memory) {
     request.memory = {point.memory->name, point.memory->digest, point.memory->runtime, false};
     plan.commands = parent->commands;
+    plan.spec.ports_inside = parent->kept.ports_inside;
   }
   request.hostname = wish.hostname.value_or("");  // its id, whatever the first is called
   const egress::Amount& used = parent->budget->state().used;

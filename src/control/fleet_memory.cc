@@ -65,13 +65,15 @@ std::unexpected<Error> cannot_save(std::string why) {
 
 // gVisor of 2022 gives up, and its sandbox with it, when it is asked to save a TCP socket that
 // somebody watches by epoll, as servers do, and init where there is a way out. Which are watched so
-// cannot be seen from outside, so it is not asked while anybody waits for connections.
+// cannot be seen from outside, so it is not asked while anybody waits for connections. An init that
+// was made with a way out does so for good.
 awaitable<Result<void>> savable(SandboxPtr sandbox) {
   if (sandbox->kept.tier != policy::SandboxTier::Gvisor) co_return Result<void>();
-  if (sandbox->kept.has_gate())
+  if (sandbox->kept.has_gate() || sandbox->kept.ports_inside)
     co_return cannot_save(
-        "gVisor does not save a sandbox whose network has rules; take them away, or use the tier "
-        "microvm");
+        "gVisor does not save a sandbox that was made with rules for its network; make one "
+        "without, "
+        "or use the tier microvm");
   const auto ports = co_await sandbox->guest->ports(sandbox->user());
   if (!ports) co_return std::unexpected(ports.error());
   if (ports->empty()) co_return Result<void>();
@@ -268,6 +270,7 @@ awaitable<Result<SandboxPlan>> FleetImpl::memory_plan(const Caller& caller,
                           within.error().message +
                           "); create a sandbox from the files alone, with less");
   SandboxPlan plan = plan_again(source);
+  plan.spec.ports_inside = source.kept.ports_inside;
   if (const auto strong = above_minimum(caller.tenant, plan, "create one from the files alone");
       !strong)
     co_return std::unexpected(strong.error());
@@ -473,6 +476,7 @@ Result<SandboxPlan> FleetImpl::wake_plan(const Sandbox& sandbox) const {
                    "its processes are lost; start it without them: POST …/start, when it is "
                    "persistent, or destroy it");
   SandboxPlan plan = plan_again(sandbox);
+  plan.spec.ports_inside = sandbox.kept.ports_inside;
   engine::LaunchRequest& request = plan.spec.request;
   request.id = sandbox.id;
   request.resume = sandbox.kept.storage == engine::Storage::Disk;

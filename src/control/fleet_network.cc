@@ -247,23 +247,23 @@ Result<void> check_authority(const Sandbox& sandbox, const EgressRules& rules) {
 
 namespace {
 
-// init inside a machine was told the ports of its way out when it booted, and nothing tells it of
-// others: they would not be there, and what is kept of its memory could not go on with them.
-Result<void> check_machine(const Sandbox& sandbox, const EgressRules& rules) {
-  if (sandbox.kept.tier != policy::SandboxTier::Microvm) return {};
-  KeptSpec after = sandbox.kept;
-  after.network = rules;
-  const auto had = engine::gate_ports(sandbox.kept.network);
-  const auto has = engine::gate_ports(rules);
-  if (after.has_gate() == sandbox.kept.has_gate() && has == had) return {};
+// init behind another kernel was told the ports of its way out when it was made, and nothing tells
+// it of others: they would not be there, and what is kept of its memory could not go on with them.
+// That no rule is left needs nobody inside.
+Result<void> check_ports_inside(const Sandbox& sandbox, const EgressRules& rules) {
+  const bool starts_anew = sandbox.state == State::Stopped && sandbox.kept.hibernated.empty();
+  if (sandbox.kept.tier == policy::SandboxTier::Native || rules.empty() || starts_anew) return {};
+  const auto& inside = sandbox.kept.ports_inside;
+  const auto wanted = engine::gate_ports(rules);
+  if (inside && std::ranges::includes(*inside, wanted)) return {};
   std::string remedy = "create one with these rules";
-  if (!had.empty())
-    remedy = fmt::format(
-        "leave it rules for the same ports ({}), be it for a name that nobody has, or {}",
-        fmt::join(had, ", "), remedy);
+  if (inside && !inside->empty())
+    remedy = fmt::format("name none but these ({}), or {}", fmt::join(*inside, ", "), remedy);
   return std::unexpected(Error{
       Errc::Unsupported,
-      "network.rules: the ports of the way out of a microVM are fixed when it is made; " + remedy,
+      fmt::format("network.rules: the ports of the way out of a sandbox of the tier '{}' are fixed "
+                  "when it is made; {}",
+                  engine::tier_name(sandbox.kept.tier), remedy),
       0, "network.rules"});
 }
 
@@ -278,7 +278,7 @@ awaitable<Result<void>> FleetImpl::change_network(SandboxPtr sandbox, EgressRule
   if (auto restored = restore_authority(*sandbox); !restored) co_return restored;
   auto trusted = check_authority(*sandbox, rules);
   if (!trusted) co_return trusted;
-  if (const auto same = check_machine(*sandbox, rules); !same) co_return same;
+  if (const auto same = check_ports_inside(*sandbox, rules); !same) co_return same;
   engine::GateSockets sockets;
   const bool stopped = sandbox->state == State::Stopped;
   if (!rules.empty() && !sandbox->gate && !stopped) {

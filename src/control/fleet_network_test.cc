@@ -112,27 +112,42 @@ TEST_F(FleetNetwork, ACallerSpendsWhatIsHis) {
 
 // What was accepted and is not there inside would be less than was promised, and could not be
 // woken.
-TEST_F(FleetNetwork, TheWayOutOfAMachineHasThePortsOfItsCreation) {
+TEST_F(FleetNetwork, TheWayOutBehindAnotherKernelHasThePortsOfItsCreation) {
   options_.host->qemu = "/usr/bin/qemu";
+  options_.host->runsc = "/usr/bin/runsc";
   open();
-  policy::NetworkEgressRule rule{"a.test", {}};
-  rule.ports = {80};
-  CreateWish wish = wish_for({rule}, false);
-  wish.tier = "microvm";
-  const std::string id = made(wish);
-  rule.domain = "b.test";
-  const auto other = change(id, rule);
-  ASSERT_TRUE(other) << other.error().message;
-  rule.ports = {80, 443};
-  const auto refused = change(id, rule);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Errc::Unsupported);
-  EXPECT_EQ(refused.error().field, "network.rules");
-  EXPECT_NE(refused.error().message.find("same ports (80)"), std::string::npos);
-  EXPECT_EQ(run(fleet_->set_network(caller_, id, {})).error().code, Errc::Unsupported);
-  CreateWish closed;
-  closed.tier = "microvm";
-  EXPECT_EQ(change(made(closed), rule).error().code, Errc::Unsupported);
+  for (const char* tier : {"gvisor", "microvm"}) {
+    SCOPED_TRACE(tier);
+    policy::NetworkEgressRule rule{"a.test", {}};
+    rule.ports = {80, 8080};
+    CreateWish wish = wish_for({rule}, false);
+    wish.tier = tier;
+    const std::string id = made(wish);
+    rule.domain = "b.test";
+    rule.ports = {8080};
+    const auto other = change(id, rule);
+    ASSERT_TRUE(other) << other.error().message;
+    rule.ports = {80, 443};
+    const auto refused = change(id, rule);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::Unsupported);
+    EXPECT_EQ(refused.error().field, "network.rules");
+    EXPECT_NE(refused.error().message.find("none but these (80, 8080)"), std::string::npos);
+    CreateWish closed;
+    closed.tier = tier;
+    EXPECT_EQ(change(made(closed), rule).error().code, Errc::Unsupported);
+    // Whoever must be cut off is, and its init listens on.
+    EXPECT_TRUE(run(fleet_->set_network(caller_, id, {})));
+    if (tier == std::string_view("microvm")) {
+      ASSERT_TRUE(run(fleet_->hibernate(caller_, id)));
+      const auto woken = run(fleet_->resume(caller_, id));
+      ASSERT_TRUE(woken) << woken.error().message;
+      EXPECT_TRUE(world_.requests.back().gate);
+      EXPECT_EQ(world_.requests.back().gate_ports, (std::vector<std::uint16_t>{80, 8080}));
+    } else {
+      EXPECT_EQ(run(fleet_->hibernate(caller_, id)).error().code, Errc::Unsupported);
+    }
+  }
 }
 
 }  // namespace

@@ -91,6 +91,26 @@ engine::Limits read_limits(Members members) {
   return out;
 }
 
+void add_ports(const KeptSpec& spec, json::object& out) {
+  if (!spec.ports_inside) return;
+  json::array ports;
+  for (const std::uint16_t one : *spec.ports_inside) ports.emplace_back(one);
+  out["ports_inside"] = std::move(ports);
+}
+
+Result<void> read_ports(const json::object& object, KeptSpec& spec) {
+  const json::value* ports = object.if_contains("ports_inside");
+  if (ports == nullptr) return {};
+  if (!ports->is_array()) return failure(Errc::Internal, "'ports_inside'");
+  spec.ports_inside.emplace();
+  for (const json::value& one : ports->get_array()) {
+    if (!one.is_int64() || one.get_int64() <= 0 || one.get_int64() > UINT16_MAX)
+      return failure(Errc::Internal, "'ports_inside'");
+    spec.ports_inside->push_back(static_cast<std::uint16_t>(one.get_int64()));
+  }
+  return {};
+}
+
 void add_interpreters(const KeptSpec& spec, json::object& out) {
   json::object all;
   for (const auto& [language, wish] : spec.interpreters)
@@ -151,6 +171,7 @@ void add_files(const KeptSpec& spec, json::object& out) {
   json::array volumes;
   for (const VolumeUse& use : spec.volumes) volumes.push_back(to_json(use));
   if (!volumes.empty()) out["volumes"] = std::move(volumes);
+  add_ports(spec, out);
   add_interpreters(spec, out);
 }
 
@@ -187,6 +208,7 @@ Result<void> read_files(const json::object& object, KeptSpec& spec) {
       spec.volumes.push_back(TRY(read_volume_use(one.get_object())));
     }
   }
+  TRY(read_ports(object, spec));
   TRY(read_interpreters(object, spec));
   if (spec.base_layers > spec.stack.layers.size()) members.fail("base_layers");
   if (!members.wrong().empty()) return failure(Errc::Internal, "'" + members.wrong() + "'");

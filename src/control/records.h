@@ -81,6 +81,8 @@ struct KeptSpec {
   std::string hibernated{};     // stopped: the snapshot that has its processes
   store::WallTime expires = 0;  // hibernated: when its time to live ends; 0: never
   InterpreterWishes interpreters{};
+  // Of one behind another kernel that has a way out: the ports at which its init listens for it.
+  std::optional<std::vector<std::uint16_t>> ports_inside{};
   // Of the server that wrote this: another one cannot speak to them.
   std::vector<std::uint32_t> interpreter_processes{};
 

@@ -317,6 +317,7 @@ TEST(Records, WhatIsKeptComesBack) {
   spec.interpreters[Language::Python] = {true, {"json", "numpy"}};
   spec.interpreters[Language::JavaScript] = {false, {}};
   spec.interpreter_processes = {3, 9};
+  spec.ports_inside = {80, 8080};
   const auto again = parse_kept_spec(to_json(spec));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, spec);

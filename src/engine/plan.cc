@@ -117,14 +117,14 @@ class Planner {
   // The gate's sockets stand on lo, too. Who may not load programs into the kernel has a listener
   // for each port that the rules name, and there are not many of those.
   Result<void> choose_network() {
-    if (spec_.egress.empty() && !spec_.gateway) {
+    if (spec_.egress.empty() && !spec_.gateway && !spec_.ports_inside) {
       say("network", "own namespace, nothing but lo");
       return {};
     }
     plan_.request.gate = true;
     say("network", fmt::format("own namespace, nothing but lo and the gate on it: {} rule{}",
                                spec_.egress.size(), spec_.egress.size() == 1 ? "" : "s"));
-    plan_.request.gate_ports = gate_ports(spec_.egress);
+    plan_.request.gate_ports = spec_.ports_inside ? *spec_.ports_inside : gate_ports(spec_.egress);
     const bool every = std::ranges::any_of(
         spec_.egress, [](const policy::NetworkEgressRule& rule) { return rule.ports.empty(); });
     if (host_.privileged || (!every && plan_.request.gate_ports.size() < kGatePortsMax)) return {};

@@ -30,6 +30,8 @@ struct SandboxSpec {
   policy::SandboxTier tier = policy::SandboxTier::Native;
   std::vector<policy::NetworkEgressRule> egress;
   bool gateway = false;  // somebody serves language models on the gate, rules or not
+  // Of a guest that goes on: the ports at which its init listens for the way out, rules or not.
+  std::optional<std::vector<std::uint16_t>> ports_inside{};
   LaunchRequest request;
   Declared declared;
 };
