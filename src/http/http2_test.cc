@@ -301,6 +301,7 @@ TEST(Http2Slow, AFullSocketIsWaitedForWithBoundedMemory) {
   Seen seen;
   const auto endless = [&seen](Exchange& exchange) -> awaitable<void> {
     const std::vector<std::byte> block(50000);
+    ++seen.inside;
     auto sent = co_await exchange.begin(200, "text/plain", std::nullopt);
     while (sent) {
       sent = co_await exchange.write(block);
@@ -315,11 +316,11 @@ TEST(Http2Slow, AFullSocketIsWaitedForWithBoundedMemory) {
   H2Client client(server.port(), options);
   EXPECT_EQ(nghttp2_session_set_local_window_size(client.session(), 0, 0, 1 << 30), 0);
   for (int i = 0; i < 8; ++i) client.ask("GET", "/");
-  // Two looks without progress between them: all handlers wait.
+  // Two looks without progress between them, with all of them there: all handlers wait.
   std::size_t before = 1;
   ASSERT_TRUE(server.wait_until([&](const ServerCounters& now) {
-    const bool still =
-        now.held >= kOutBytesMax && seen.written == std::exchange(before, seen.written);
+    const bool still = seen.inside == 8 && now.held >= kOutBytesMax &&
+                       seen.written == std::exchange(before, seen.written);
     return still;
   }));
   EXPECT_LE(server.counters().held, kOutBytesMax + 32768);

@@ -181,6 +181,9 @@ class Refused(FilesCase):
                            "</dev/null >/dev/null 2>&1 &")
         for _ in range(300):
             content, error = self.read("l")
+            # A link where a file was a moment ago is not followed: "Too many levels" is what that is called.
+            if error and error.startswith("[Errno 40]"):
+                error = NOT_ALLOWED
             self.assertIn((content, error), (("inside\n", None), (None, NOT_ALLOWED), (None, "File not found")))
 
 
