@@ -298,8 +298,7 @@ awaitable<Result<SandboxPtr>> FleetImpl::launch(const Caller& caller, SandboxPla
   }
   auto guest = co_await engine::GuestChannel::open(executor_, std::move(reply->stream),
                                                    reply->nonce, channel);
-  Result<void> made;
-  made = give_token(*sandbox);
+  Result<void> made = give_token(*sandbox);
   if (made && planned->request.gate) made = open_gate(sandbox, std::move(reply->gate));
   if (made && guest) {
     sandbox->guest = *guest;

@@ -235,7 +235,7 @@ class FleetImpl final : public RunningFleet {
   [[nodiscard]] SandboxView view(const Sandbox&) const;
   void retire(const SandboxPtr&, std::string reason);
   // Ends it for a reason of our own or the launcher's, and records it.
-  void end(const SandboxPtr&, std::string reason, std::string actor);
+  void end(const SandboxPtr&, const std::string& reason, std::string actor);
   awaitable<void> clear_away(std::string id);
   awaitable<Result<void>> destroy_now(Caller, SandboxPtr);
   awaitable<Result<SandboxView>> freeze_or_thaw(Caller, SandboxPtr, bool freeze);
@@ -459,7 +459,7 @@ class FleetImpl final : public RunningFleet {
   // fleet_persistence.cc
   // What end() is for a sandbox whose files stay.
   void halt(const SandboxPtr&, std::string reason);
-  void lay_down(const SandboxPtr&, std::string reason, std::string actor);
+  void lay_down(const SandboxPtr&, const std::string& reason, std::string actor);
   awaitable<void> stop_away(std::string id);
   awaitable<Result<void>> stop_there(SandboxPtr);
   awaitable<Result<SandboxView>> stop_now(Caller, SandboxPtr);

@@ -157,13 +157,13 @@ void FleetImpl::retire(const SandboxPtr& sandbox, std::string reason) {
   events_.add("sandbox.ended", sandbox->tenant, sandbox->id, {{"reason", sandbox->end_reason}});
 }
 
-void FleetImpl::end(const SandboxPtr& sandbox, std::string reason, std::string actor) {
+void FleetImpl::end(const SandboxPtr& sandbox, const std::string& reason, std::string actor) {
   if (sandbox->state == State::Ended || sandbox->state == State::Stopped) return;
-  if (sandbox->kept.persistent) return lay_down(sandbox, std::move(reason), std::move(actor));
+  if (sandbox->kept.persistent) return lay_down(sandbox, reason, std::move(actor));
   retire(sandbox, reason);
   store::Store::Batch batch;
   batch.sandboxes.push_back(stored(*sandbox));
-  batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.end", std::move(reason)));
+  batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.end", reason));
   post(std::move(batch));
   sandbox->place.reset();
   boost::asio::co_spawn(executor_, clear_away(sandbox->id), boost::asio::detached);

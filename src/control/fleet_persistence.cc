@@ -40,11 +40,11 @@ void FleetImpl::halt(const SandboxPtr& sandbox, std::string reason) {
   events_.add("sandbox.stopped", sandbox->tenant, sandbox->id, {{"reason", sandbox->end_reason}});
 }
 
-void FleetImpl::lay_down(const SandboxPtr& sandbox, std::string reason, std::string actor) {
+void FleetImpl::lay_down(const SandboxPtr& sandbox, const std::string& reason, std::string actor) {
   halt(sandbox, reason);
   store::Store::Batch batch;
   batch.sandboxes.push_back(stored(*sandbox));
-  batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.stop", std::move(reason)));
+  batch.audit.push_back(own_row(*sandbox, std::move(actor), "sandbox.stop", reason));
   post(std::move(batch));
   boost::asio::co_spawn(executor_, stop_away(sandbox->id), boost::asio::detached);
 }
@@ -159,7 +159,7 @@ awaitable<Result<SandboxView>> FleetImpl::start_now(Caller caller, SandboxPtr sa
   const auto hold = files_.works.hold(sandbox->kept.stack.layers);
   auto launched = co_await launch(caller, std::move(plan), nullptr, sandbox);
   if (!launched) co_return co_await settle(audit, refuse(launched.error()));
-  const SandboxPtr fresh = *launched;
+  const SandboxPtr& fresh = *launched;
   if (sandbox->state == State::Ended || stopping_) {  // destroyed meanwhile
     close_gate(*fresh);
     fresh->guest->close(Error{Errc::Gone, "the sandbox was destroyed", 0});

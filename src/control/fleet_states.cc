@@ -39,9 +39,10 @@ ChangeKind kind_of(wire::EntryKind kind) {
   }
 }
 
-std::vector<Change> changes_of(std::vector<LayerChange> entries) {
+std::vector<Change> changes_of(const std::vector<LayerChange>& entries) {
   std::vector<Change> out;
-  for (LayerChange& one : entries)
+  out.reserve(entries.size());
+  for (const LayerChange& one : entries)
     out.push_back({kind_of(one.kind), to_utf8(one.path), one.mode, one.size});
   std::ranges::sort(out, {}, &Change::path);
   return out;
@@ -251,7 +252,7 @@ awaitable<Result<DiffView>> FleetImpl::diff_now(Caller caller, DiffWish wish) {
   if (!compared) co_return co_await settle(audit, refuse(compared.error()));
   DiffView out;
   out.truncated = compared->outcome.truncated;
-  out.changes = changes_of(std::move(compared->outcome.entries));
+  out.changes = changes_of(compared->outcome.entries);
   co_return co_await settle(audit, Result<DiffView>(std::move(out)));
 }
 
@@ -492,7 +493,7 @@ awaitable<Result<MergeView>> FleetImpl::apply_merge(SandboxPtr sandbox, LayerRes
   const auto stacked = co_await launcher_->restack(sandbox->id, stack, false);
   if (!stacked) co_return std::unexpected(stacked.error());
   sandbox->kept.stack = std::move(stack);
-  out.applied = changes_of(std::move(merged.outcome.entries));
+  out.applied = changes_of(merged.outcome.entries);
   audit.detail["applied"] = out.applied.size();
   audit.judge(nullptr);
   store::Store::Batch batch;

@@ -1,5 +1,6 @@
 // The part of the core that keeps file state: layers, seals, stacks, volumes.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,7 +132,7 @@ Result<void> LauncherCore::drop(StoreEntry::Kind kind, const std::string& name) 
     const bool stands =
         kind == StoreEntry::Kind::Memory && live.standing && live.standing->memory == name;
     if (stands || uses(live.request, kind, name))
-      return failure(Errc::Busy, "'" + name + "' is in use by sandbox '" + id + "'");
+      return failure(Errc::Busy, fmt::format("'{}' is in use by sandbox '{}'", name, id));
   }
   // A blank is nobody's: it goes when what it stands on is to go.
   for (auto at = blanks_.begin(); at != blanks_.end();) {

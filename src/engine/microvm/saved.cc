@@ -69,12 +69,12 @@ Result<SavedAbout> parse_saved(std::string_view text) {
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) break;
     const std::string_view key = line.substr(0, space);
-    std::string value(line.substr(space + 1));
-    if (key == "version") version = std::move(value);
-    if (key == "runtime") about.runtime = std::move(value);
-    if (key == "shape") about.shape = std::move(value);
-    if (key == "image") about.image = std::move(value);
-    if (key == "mark") about.image_mark = std::move(value);
+    const std::string_view value = line.substr(space + 1);
+    if (key == "version") version = value;
+    if (key == "runtime") about.runtime = value;
+    if (key == "shape") about.shape = value;
+    if (key == "image") about.image = value;
+    if (key == "mark") about.image_mark = value;
     if (key == "processors")
       (void)std::from_chars(value.data(), value.data() + value.size(), about.processors);
   }

@@ -216,9 +216,10 @@ void place_handed(ChildPlan& plan) noexcept {
 // The child of the child shares its memory and its stack, and the child waits until it has executed
 // the program or failed.
 [[noreturn]] void execute_orphaned(ChildPlan& plan) noexcept {
+  // NOLINTNEXTLINE(bugprone-unsafe-functions, clang-analyzer-security.insecureAPI.vfork): see above
   const pid_t pid = ::vfork();
   if (pid < 0) fail(plan, ChildStep::Orphan);
-  if (pid == 0) execute(plan);
+  if (pid == 0) execute(plan);  // NOLINT(clang-analyzer-unix.Vfork)
   ::_exit(plan.failed == ChildStep::None ? 0 : 127);
 }
 
