@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/own_loop_test.h"
 #include "control/fake_engine_test.h"
 
 namespace caisson::control::test {
@@ -27,7 +28,7 @@ inline engine::HostFeatures capable_host() {
   return host;
 }
 
-class FleetTest : public testing::Test {
+class FleetTest : public testing::Test, protected caisson::test::OwnLoop {
  protected:
   FleetTest() {
     me_.tenant = "red";
@@ -66,37 +67,6 @@ class FleetTest : public testing::Test {
     settle();
     fleet_.reset();
   }
-  template <class T>
-  std::shared_ptr<std::optional<T>> begin(awaitable<T> work) {
-    auto value = std::make_shared<std::optional<T>>();
-    asio::co_spawn(context_, std::move(work), [value](const std::exception_ptr& bug, T result) {
-      EXPECT_FALSE(bug);
-      *value = std::move(result);
-    });
-    return value;
-  }
-  template <class Condition>
-  void until(Condition condition) {
-    const TimePoint limit = Clock::now() + seconds(20);
-    while (!condition()) {
-      context_.restart();
-      context_.run_one_for(milliseconds(100));
-      if (Clock::now() > limit) FAIL() << "it did not happen in time";
-    }
-  }
-  template <class T>
-  T run(awaitable<T> work) {
-    const auto value = begin(std::move(work));
-    until([&] { return value->has_value(); });
-    return *std::move(*value);
-  }
-  void settle() {
-    for (int i = 0; i < 20; ++i) {
-      context_.restart();
-      while (context_.poll() > 0) {
-      }
-    }
-  }
   std::string create(CreateWish wish = {}) {
     const auto made = run(fleet_->create(me_, std::move(wish)));
     EXPECT_TRUE(made) << made.error().message;
@@ -113,7 +83,6 @@ class FleetTest : public testing::Test {
         fleet_->execute_tool(me_, id, std::move(name), json::parse(arguments).as_object(), {}));
   }
 
-  asio::io_context context_{1};
   FakeWorld world_;
   FakeStore store_;
   FleetOptions options_;

@@ -6,13 +6,13 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/json/parse.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/own_loop_test.h"
 #include "control/interpreters/boot.h"
 #include "engine/channel/fake_guest_test.h"
 
@@ -28,7 +28,7 @@ struct Asked {
   std::string payload;
 };
 
-class InterpreterTest : public testing::Test {
+class InterpreterTest : public testing::Test, protected caisson::test::OwnLoop {
  protected:
   InterpreterTest() {
     nonce_.fill(std::byte{7});
@@ -162,31 +162,7 @@ class InterpreterTest : public testing::Test {
                                                 }));
     return value;
   }
-  template <class Condition>
-  void until(Condition condition) {
-    const TimePoint limit = Clock::now() + seconds(20);
-    while (!condition()) {
-      context_.restart();
-      context_.run_one_for(milliseconds(100));
-      if (Clock::now() > limit) FAIL() << "it did not happen in time";
-    }
-  }
-  template <class T>
-  T run(awaitable<T> work) {
-    const auto value = begin(std::move(work));
-    until([&] { return value->has_value(); });
-    return *std::move(*value);
-  }
-  // Everything that can happen without waiting has happened.
-  void settle() {
-    for (int i = 0; i < 20; ++i) {
-      context_.restart();
-      while (context_.poll() > 0) {
-      }
-    }
-  }
 
-  asio::io_context context_{1};
   asio::cancellation_signal left_;  // of whoever began last
   engine::Nonce nonce_{};
   std::shared_ptr<FakeGuest> guest_;

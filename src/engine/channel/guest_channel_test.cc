@@ -6,9 +6,9 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 #include <optional>
 
+#include "base/own_loop_test.h"
 #include "engine/channel/fake_guest_test.h"
 
 namespace caisson::engine {
@@ -20,7 +20,7 @@ using wire::Kind;
 
 constexpr GuestUser kUser{1000, 1000};
 
-class GuestChannelTest : public testing::Test {
+class GuestChannelTest : public testing::Test, protected caisson::test::OwnLoop {
  protected:
   GuestChannelTest() {
     nonce_.fill(std::byte{7});
@@ -42,40 +42,6 @@ class GuestChannelTest : public testing::Test {
     channel_ = *opened;
   }
   virtual void prepare(FakeGuest&) {}
-
-  // Starts it; the value is there once until() has seen it.
-  template <class T>
-  std::shared_ptr<std::optional<T>> begin(awaitable<T> work) {
-    auto value = std::make_shared<std::optional<T>>();
-    asio::co_spawn(context_, std::move(work), [value](const std::exception_ptr& bug, T result) {
-      EXPECT_FALSE(bug);
-      *value = std::move(result);
-    });
-    return value;
-  }
-  template <class Condition>
-  void until(Condition condition) {
-    const TimePoint limit = Clock::now() + seconds(20);
-    while (!condition()) {
-      context_.restart();
-      context_.run_one_for(milliseconds(100));
-      if (Clock::now() > limit) FAIL() << "it did not happen in time";
-    }
-  }
-  template <class T>
-  T run(awaitable<T> work) {
-    const auto value = begin(std::move(work));
-    until([&] { return value->has_value(); });
-    return *std::move(*value);
-  }
-  // Everything that can happen without waiting has happened.
-  void settle() {
-    for (int i = 0; i < 20; ++i) {
-      context_.restart();
-      while (context_.poll() > 0) {
-      }
-    }
-  }
 
   static ExecRequest command(std::string line) {
     ExecRequest request;
@@ -105,7 +71,6 @@ class GuestChannelTest : public testing::Test {
     return all;
   }
 
-  asio::io_context context_{1};
   Nonce nonce_{};
   std::shared_ptr<FakeGuest> guest_;
   std::shared_ptr<GuestChannel> channel_;

@@ -5,9 +5,9 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <optional>
 
+#include "base/own_loop_test.h"
 #include "engine/channel/fake_guest_test.h"
 #include "engine/channel/guest_channel.h"
 
@@ -21,7 +21,7 @@ using wire::OpKind;
 
 constexpr GuestUser kUser{1000, 1000};
 
-class GuestSearchTest : public testing::Test {
+class GuestSearchTest : public testing::Test, protected caisson::test::OwnLoop {
  protected:
   GuestSearchTest() {
     nonce_.fill(std::byte{7});
@@ -43,26 +43,6 @@ class GuestSearchTest : public testing::Test {
     guest_->close();
   }
 
-  template <class Condition>
-  void until(Condition condition) {
-    const TimePoint limit = Clock::now() + seconds(20);
-    while (!condition()) {
-      context_.restart();
-      context_.run_one_for(milliseconds(100));
-      if (Clock::now() > limit) FAIL() << "it did not happen in time";
-    }
-  }
-  template <class T>
-  T run(awaitable<T> work) {
-    std::optional<T> value;
-    asio::co_spawn(context_, std::move(work), [&](const std::exception_ptr& bug, T result) {
-      EXPECT_FALSE(bug);
-      value = std::move(result);
-    });
-    until([&] { return value.has_value(); });
-    return *std::move(value);
-  }
-
   void entry(std::uint32_t id, const std::string& name) {
     wire::EntryBody body{};
     body.type = static_cast<std::uint32_t>(wire::EntryType::File);
@@ -80,7 +60,6 @@ class GuestSearchTest : public testing::Test {
     return run(channel_->grep(kUser, "/w", "a|b", "*.py", {".git"}, matches_max));
   }
 
-  asio::io_context context_{1};
   Nonce nonce_{};
   std::shared_ptr<FakeGuest> guest_;
   std::shared_ptr<GuestChannel> channel_;

@@ -101,8 +101,8 @@ void make_read_only(ChildPlan& plan, const char* name) noexcept {
   if (deny_writing(name) != 0) fail(plan, ChildStep::MaskProc, name);
 }
 
-// By names and not by descriptors: two calls for each cover would be four. They are proc's own, or
-// of mounts that were attached through no link.
+// By names and not by descriptors, which would take twice as many calls. They are proc's own, or of
+// mounts that were attached through no link.
 void mount_proc(ChildPlan& plan) noexcept {
   const int proc = new_proc(plan);
   attach(plan, proc, "proc", ChildStep::MountProc);
